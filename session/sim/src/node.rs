@@ -18,7 +18,7 @@ use hawser_sim::frame::Frame;
 use hawser_sim::rng::Rng;
 use hawser_sim::trace::Trace;
 use hawser_sim::wire::SimWire;
-use hawser_sim::world::Node;
+use hawser_sim::world::{Exit, Node};
 use hawser_time::Instant;
 
 use self::race::Racing;
@@ -384,7 +384,7 @@ impl Node for Host {
         self.wire.arrive(now, frame);
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace) {
         self.now = now;
         self.soon = self.now + Duration::from_nanos(1);
         let mut rounds = 0;
@@ -403,7 +403,7 @@ impl Node for Host {
         out.extend(
             self.wire
                 .sent()
-                .filter_map(|frame| Some((Segment::of(&frame)?.link, frame))),
+                .filter_map(|frame| Some((Exit::Port(Segment::of(&frame)?.link), frame))),
         );
     }
 

@@ -139,6 +139,8 @@ impl Queue {
                     at: sight.at,
                     frame: sight.frame.clone(),
                 }),
+                // It is under way still.
+                Fate::Arrived | Fate::Forwarded => return,
                 Fate::Delivered | Fate::Lost(_) => Happening::Gone(sight.frame.number),
             };
             queue.lock().push_back(happening);

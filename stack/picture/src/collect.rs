@@ -1,6 +1,7 @@
 //! Observes the stacks and the links of a run.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,8 +55,8 @@ pub struct Collector(Arc<Mutex<Collected>>);
 struct Collected {
     limits: Limits,
     picture: Picture,
-    /// By pipe: the hosts that it leads from and to.
-    pipes: Vec<(usize, usize)>,
+    /// Whose an address is.
+    owners: BTreeMap<IpAddr, usize>,
     /// By host: what takes its packets apart, and who sent them.
     hosts: Vec<OfHost>,
     lines: BTreeMap<String, usize>,
@@ -90,29 +91,33 @@ impl Collector {
     pub fn new(scenario: &Scenario, limits: Limits) -> Collector {
         let hosts: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
         let number = |name: &str| hosts.iter().position(|known| known == name).unwrap_or(0);
-        let both = scenario.link.iter().flat_map(|link| {
-            let [a, b] = [number(&link.between[0]), number(&link.between[1])];
-            [(a, b), (b, a)]
+        let addresses = scenario.host.iter().enumerate().flat_map(|(number, host)| {
+            let addresses = host.parsed_addresses(number).unwrap_or_default();
+            addresses.into_iter().map(move |(address, _)| (address, number))
         });
-        let pipes: Vec<(usize, usize)> = both.collect();
-        let queue = |(from, to): &(usize, usize)| Queue {
-            name: format!("{} to {}", hosts[*from], hosts[*to]),
-            points: Series::default(),
-        };
+        let owners = addresses.collect();
+        // One for each direction of each link, in the order of the pipes.
+        let queues = scenario.link.iter().flat_map(|link| {
+            let [a, b] = &link.between;
+            [(a, b), (b, a)].map(|(from, to)| Queue {
+                name: format!("{from} to {to}"),
+                points: Series::default(),
+            })
+        });
         let flows = scenario.flow.iter().map(|flow| Flow {
             name: format!("{} to {}", flow.from, flow.to),
             hosts: [number(&flow.from), number(&flow.to)],
         });
         let picture = Picture {
             flows: flows.collect(),
-            queues: pipes.iter().map(queue).collect(),
+            queues: queues.collect(),
             hosts: hosts.clone(),
             ..Picture::default()
         };
         Collector(Arc::new(Mutex::new(Collected {
             limits,
             picture,
-            pipes,
+            owners,
             hosts: hosts.iter().map(|_| OfHost::default()).collect(),
             lines: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -324,6 +329,8 @@ impl Collected {
         let at = nanos(sight.at - START);
         let fate = match sight.fate {
             Fate::Sent => return self.sent(at, sight),
+            // It is under way still.
+            Fate::Arrived | Fate::Forwarded => return,
             Fate::Delivered => "delivered",
             Fate::Lost(rule) => rule,
         };
@@ -353,7 +360,8 @@ impl Collected {
         let numbers = numbers
             .into_iter()
             .map(|(name, value)| (intern(&mut self.names, name), value));
-        let (_, to) = self.pipes.get(sight.pipe).copied().unwrap_or_default();
+        let owner = |address| self.owners.get(&address).copied();
+        let to = sight.frame.destination().and_then(owner).unwrap_or_default();
         let packet = Packet {
             number: sight.frame.number,
             at_ns: at,

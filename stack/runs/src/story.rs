@@ -257,6 +257,8 @@ impl Packets {
                 }
                 return self.last.push_back((number, sight.from, cause, "under way"));
             }
+            // It is under way still.
+            Fate::Arrived | Fate::Forwarded => return,
             Fate::Delivered => "delivered",
             Fate::Lost(rule) => {
                 let seconds = hawser_time::nanos(sight.at - hawser_sim::START) as f64 / 1e9;
@@ -265,7 +267,7 @@ impl Packets {
                     seconds,
                     rule,
                 };
-                self.lost.insert(sight.pipe, lost);
+                self.lost.extend(sight.pipe.map(|pipe| (pipe, lost)));
                 rule
             }
         };

@@ -15,11 +15,14 @@ use crate::app::bulk::Bulk;
 use crate::app::messages::{Messages, Schedule};
 use crate::app::request::{Exchanges, Request};
 use crate::app::{Close, Endpoint, Open, Plan, Script, Side};
+use crate::device::Device;
 use crate::host::Host;
 use crate::link::{Pipe, Profile};
+use crate::paths::Graph;
 use crate::rng::Rng;
 use crate::scenario::units::{Sizes, Value};
 use crate::scenario::{Closing, Flow, Opening, Rules, Scenario, ScenarioError, State};
+use crate::switch::Switch;
 use crate::wire::SimWire;
 use crate::world::{Change, World};
 
@@ -63,13 +66,33 @@ pub enum RunError {
 
 /// A world, and where to find things in it.
 pub(crate) struct Built {
-    pub(crate) world: World<Host>,
+    /// The hosts, then the switches, in the scenario's order.
+    pub(crate) world: World<Device>,
     /// One per connection.
     pub(crate) flows: Vec<BuiltFlow>,
     /// One per direction of each link: its name, from, to; the index is the pipe's number.
     pub(crate) pipes: Vec<(String, String, String)>,
     /// What runs the hosts' programs, each once, with commas between.
     pub(crate) engines: String,
+}
+
+impl Built {
+    /// The hosts, by number.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.world.nodes().filter_map(Device::host)
+    }
+
+    /// A host.
+    pub(crate) fn host(&self, number: usize) -> &Host {
+        let host = self.world.node(number).host();
+        host.expect("the first nodes are the hosts")
+    }
+
+    /// A host, to be changed before the first run.
+    pub(crate) fn host_mut(&mut self, number: usize) -> &mut Host {
+        let host = self.world.node_mut(number).host_mut();
+        host.expect("the first nodes are the hosts")
+    }
 }
 
 /// A connection in its world.
@@ -93,22 +116,27 @@ pub(crate) fn build(
     scenario.check()?;
     let mut world = World::new(START);
     let engines = add_hosts(&mut world, scenario, seed, resolve)?;
-    let pipes = add_links(&mut world, scenario, seed)?;
+    for switch in &scenario.switch {
+        world.add(Device::Switch(Switch::new(&switch.name)));
+    }
+    let pipes = add_links(&mut world, scenario, seed);
+    add_routes(&mut world, scenario)?;
     add_changes(&mut world, scenario);
-    let flows = add_flows(&mut world, scenario, seed, own)?;
-    Ok(Built {
+    let mut built = Built {
         world,
-        flows,
+        flows: Vec::new(),
         pipes,
         engines,
-    })
+    };
+    add_flows(&mut built, scenario, seed, own)?;
+    Ok(built)
 }
 
 /// A program by name, with the settings of its params.
 type Instance = (String, Vec<String>);
 
 fn add_hosts(
-    world: &mut World<Host>,
+    world: &mut World<Device>,
     scenario: &Scenario,
     seed: u64,
     resolve: Resolve<'_>,
@@ -158,22 +186,18 @@ fn add_hosts(
             host: host.name.clone(),
             error,
         })?;
-        world.add(host);
+        world.add(Device::Host(Box::new(host)));
     }
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 /// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.
-fn add_links(
-    world: &mut World<Host>,
-    scenario: &Scenario,
-    seed: u64,
-) -> Result<Vec<(String, String, String)>, RunError> {
+fn add_links(world: &mut World<Device>, scenario: &Scenario, seed: u64) -> Vec<(String, String, String)> {
     let mut pipes = Vec::new();
     for link in &scenario.link {
         let label = link.label();
-        let ends = [0, 1].map(|end| scenario.host_number(&link.between[end]).unwrap_or(0));
+        let ends = [0, 1].map(|end| scenario.node_number(&link.between[end]).unwrap_or(0));
         for (from, rules) in [(0, &link.forward), (1, &link.backward)] {
             let mut profile = Profile::default();
             link.both.apply(&mut profile);
@@ -181,22 +205,36 @@ fn add_links(
             let names = (&link.between[from], &link.between[1 - from]);
             let pipe = Pipe::new(&profile, seed, &format!("link/{label}/{}", names.0));
             world.connect(ends[from], ends[1 - from], pipe);
-            let peer = ends[1 - from];
-            let reached = scenario.host[peer].parsed_addresses(peer)?;
-            world
-                .node_mut(ends[from])
-                .add_port(reached.into_iter().map(|(address, _)| address));
+            world.node_mut(ends[from]).add_port();
             pipes.push((label.clone(), names.0.clone(), names.1.clone()));
         }
     }
-    Ok(pipes)
+    pipes
+}
+
+/// Shows each node the port that leads to each host: of several the first.
+fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunError> {
+    let graph = Graph::of(scenario);
+    for (to, host) in scenario.host.iter().enumerate() {
+        let addresses = host.parsed_addresses(to)?;
+        let towards = graph.towards(to);
+        for (node, ports) in towards.ports.iter().enumerate() {
+            let Some(port) = ports.first() else {
+                continue;
+            };
+            for (address, _) in &addresses {
+                world.node_mut(node).add_route(*address, *port);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Works out what each change leaves a direction with, and schedules it.
-fn add_changes(world: &mut World<Host>, scenario: &Scenario) {
+fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
     for at in &scenario.at {
-        if let (Some(host), Some(state)) = (&at.host, at.state) {
-            let number = scenario.host_number(host).unwrap_or(0);
+        if let (Some(node), Some(state)) = (at.node(), at.state) {
+            let number = scenario.node_number(node).unwrap_or(0);
             world.schedule_fall(START + at.time.into(), number, state == State::Up);
         }
     }
@@ -227,12 +265,11 @@ fn add_changes(world: &mut World<Host>, scenario: &Scenario) {
 }
 
 fn add_flows(
-    world: &mut World<Host>,
+    built: &mut Built,
     scenario: &Scenario,
     seed: u64,
     own: &mut OwnScript<'_>,
-) -> Result<Vec<BuiltFlow>, RunError> {
-    let mut built = Vec::new();
+) -> Result<(), RunError> {
     for ((number, flow), ports) in scenario.flow.iter().enumerate().zip(scenario.ports()) {
         let (client, server) = scenario.addresses_of(flow)?;
         for (k, port) in ports.into_iter().flatten().enumerate() {
@@ -250,7 +287,7 @@ fn add_flows(
                 for (side, script) in [Side::Client, Side::Server].into_iter().zip(scripts) {
                     let i = side as usize;
                     let plan = Plan {
-                        flow: built.len(),
+                        flow: built.flows.len(),
                         open: opens[i],
                         at: start,
                         after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
@@ -270,10 +307,10 @@ fn add_flows(
                         &flow.to
                     };
                     let host = scenario.host_number(name).unwrap_or(0);
-                    ends[i] = (host, world.node_mut(host).add_endpoint(Endpoint::new(plan)));
+                    ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
                 }
                 before = Some(ends);
-                built.push(BuiltFlow {
+                built.flows.push(BuiltFlow {
                     flow: number,
                     app,
                     port,
@@ -283,7 +320,7 @@ fn add_flows(
             }
         }
     }
-    Ok(built)
+    Ok(())
 }
 
 /// How the client opens a flow, and the server. Simultaneous opens need a port that the other end knows, and

@@ -1,6 +1,6 @@
 //! A frame in transit: owned headers, payload by reference.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hawser_engine::net::Sum;
 use hawser_engine::wire::{Csum, Medium, PayRef, RxFrame, TxFrame};
@@ -106,6 +106,20 @@ impl Frame {
             Csum::Complete
         } else {
             self.csum
+        }
+    }
+
+    /// Where its IP packet wants to go; nothing where it is none.
+    #[must_use]
+    pub fn destination(&self) -> Option<IpAddr> {
+        let headers = self.headers()?;
+        let packet = &self.head[headers.network..];
+        if headers.is_v4 {
+            let bytes: [u8; 4] = packet[16..20].try_into().ok()?;
+            Some(Ipv4Addr::from(bytes).into())
+        } else {
+            let bytes: [u8; 16] = packet[24..40].try_into().ok()?;
+            Some(Ipv6Addr::from(bytes).into())
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
@@ -11,7 +11,7 @@ use crate::app::Endpoint;
 use crate::frame::Frame;
 use crate::trace::Trace;
 use crate::wire::SimWire;
-use crate::world::Node;
+use crate::world::{Exit, Node};
 
 /// The maximum number of rounds of polling at one instant: beyond that the stack does not come to rest.
 const ROUNDS_MAX: usize = 10_000;
@@ -91,13 +91,14 @@ impl Host {
         })
     }
 
-    /// Adds the port of the next link, which leads to these addresses.
-    pub fn add_port(&mut self, leads_to: impl IntoIterator<Item = IpAddr>) {
-        let port = self.ports;
-        leads_to.into_iter().for_each(|address| {
-            self.routes.entry(address).or_insert(port);
-        });
+    /// Adds the port of the next link.
+    pub fn add_port(&mut self) {
         self.ports += 1;
+    }
+
+    /// What goes to this address leaves by this port.
+    pub fn add_route(&mut self, address: IpAddr, port: usize) {
+        self.routes.insert(address, port);
     }
 
     /// Adds an end of a flow and returns its number.
@@ -255,20 +256,7 @@ impl Host {
         if self.ports == 1 {
             return Some(0);
         }
-        self.routes.get(&destination(frame)?).copied()
-    }
-}
-
-/// Where an IP packet wants to go.
-fn destination(frame: &Frame) -> Option<IpAddr> {
-    let headers = frame.headers()?;
-    let packet = &frame.head[headers.network..];
-    if headers.is_v4 {
-        let bytes: [u8; 4] = packet[16..20].try_into().ok()?;
-        Some(Ipv4Addr::from(bytes).into())
-    } else {
-        let bytes: [u8; 16] = packet[24..40].try_into().ok()?;
-        Some(Ipv6Addr::from(bytes).into())
+        self.routes.get(&frame.destination()?).copied()
     }
 }
 
@@ -304,7 +292,7 @@ impl Node for Host {
         (0..self.endpoints.len()).for_each(|number| self.plan_wake(number));
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace) {
         if self.failure.is_some() || !self.up {
             return;
         }
@@ -326,7 +314,7 @@ impl Node for Host {
         let sent: Vec<Frame> = self.wire.sent().collect();
         for frame in sent {
             match self.port_for(&frame) {
-                Some(port) => out.push((port, frame)),
+                Some(port) => out.push((Exit::Port(port), frame)),
                 None => self.no_route += 1,
             }
         }

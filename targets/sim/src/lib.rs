@@ -7,12 +7,14 @@
 //! scenario ─ build ─► world: event core, one clock ─► run ─► report
 //!                       │
 //!                       ├─ host: stack, wire, applications (app)
+//!                       ├─ switch: forwards by destination, along shortest paths (paths)
 //!                       └─ link: pipes of seeded rules
 //! ```
 //!
 //! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed;
 //!   [`shrink`]: smaller ones that still fail
-//! * [`world`]: the event core; [`host`], [`app`]: what it runs; [`trace`]: its fingerprint
+//! * [`world`]: the event core; [`host`], [`app`], [`switch`]: what it runs; [`trace`]: its fingerprint
+//! * [`paths`]: which way frames go through switches
 //! * [`watch`]: how things are in the course of a run; [`standing`]: what the ends of a connection wait for at its end
 //! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
 //! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
@@ -28,11 +30,13 @@ pub mod app;
 mod build;
 pub mod capture;
 mod checksum;
+mod device;
 pub mod faulty;
 pub mod frame;
 pub mod host;
 mod inbox;
 pub mod link;
+pub mod paths;
 pub mod pcap;
 pub mod pcapng;
 pub mod report;
@@ -43,6 +47,7 @@ pub mod segment;
 pub mod shrink;
 pub mod standing;
 pub mod swarm;
+pub mod switch;
 pub mod trace;
 pub mod watch;
 pub mod wire;

@@ -37,6 +37,8 @@ pub struct Report {
     pub flows: Vec<FlowReport>,
     /// The directions of the links.
     pub links: Vec<LinkReport>,
+    /// The switches.
+    pub switches: Vec<SwitchReport>,
     /// The hosts.
     pub hosts: Vec<HostReport>,
 }
@@ -113,9 +115,9 @@ pub struct Times {
 pub struct LinkReport {
     /// The link's name.
     pub link: String,
-    /// The host that frames come from.
+    /// The host or switch that frames come from.
     pub from: String,
-    /// The host that they go to.
+    /// The host or switch that they go to.
     pub to: String,
     /// Frames offered.
     pub sent: u64,
@@ -139,6 +141,17 @@ pub struct LinkReport {
     pub up: bool,
     /// Frames under way then.
     pub under_way: usize,
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SwitchReport {
+    /// Its name.
+    pub switch: String,
+    /// Frames that it passed on.
+    pub forwarded: u64,
+    /// Frames that it dropped, by reason: `no_route` to where they want to go, or it was `down`.
+    pub dropped: BTreeMap<&'static str, u64>,
 }
 
 /// A host.
@@ -179,6 +192,9 @@ impl fmt::Display for Report {
         writeln!(f, "{title}: {} (seed {})", self.program, self.seed)?;
         self.flows.iter().try_for_each(|flow| write!(f, "{flow}"))?;
         self.links.iter().try_for_each(|link| writeln!(f, "{link}"))?;
+        self.switches
+            .iter()
+            .try_for_each(|switch| writeln!(f, "{switch}"))?;
         self.failures
             .iter()
             .try_for_each(|failure| writeln!(f, "FAILED: {failure}"))?;
@@ -251,6 +267,14 @@ impl fmt::Display for Times {
             f,
             "{count} times: min {min:.3} p50 {p50:.3} p99 {p99:.3} max {max:.3} ms"
         )
+    }
+}
+
+impl fmt::Display for SwitchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "switch {}: {} frames forwarded", self.switch, self.forwarded)?;
+        let mut dropped = self.dropped.iter();
+        dropped.try_for_each(|(reason, count)| write!(f, ", {count} dropped ({reason})"))
     }
 }
 

@@ -11,14 +11,16 @@ use hawser_time::{Instant, nanos};
 
 use crate::app::EndpointReport;
 use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
+use crate::device::Device;
 use crate::frame::Frame;
 use crate::host::Host;
 use crate::link::Pipe;
 use crate::pcap;
-use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, Times};
+use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, SwitchReport, Times};
+use crate::scenario::Scenario;
 use crate::scenario::units::Span;
-use crate::scenario::{Bounds, Scenario};
 use crate::standing::{EndStanding, standing};
+use crate::switch::Switch;
 use crate::watch::Watch;
 use crate::world::{End, Watcher};
 
@@ -117,7 +119,7 @@ impl Run {
         };
         if let Some(show) = options.stacks {
             for (number, host) in scenario.host.iter().enumerate() {
-                show(&host.name, built.world.node_mut(number).stack_mut());
+                show(&host.name, built.host_mut(number).stack_mut());
             }
         }
         let mut failures = Vec::new();
@@ -176,11 +178,12 @@ impl Run {
     /// Goes on until `pause` asks for a pause, or to its end.
     fn go_on(&mut self, mut pause: impl FnMut(u64, Instant) -> bool) {
         while self.end.is_none() {
-            let met = match self.phase {
+            let is_done = match self.phase {
                 Phase::Flows => Host::is_finished,
                 Phase::Lingering => Host::is_closed,
                 Phase::Forgetting => Host::is_empty,
             };
+            let met = |device: &Device| device.host().is_none_or(is_done);
             let end = self.built.world.run_with_pauses(self.until, met, &mut pause);
             if end == End::Paused {
                 return;
@@ -197,7 +200,7 @@ impl Run {
                 .push(format!("not all connections closed within {linger}"));
         }
         if self.phase == Phase::Forgetting {
-            let leaks = self.built.world.nodes().filter_map(|host| leak(host, forget));
+            let leaks = self.built.hosts().filter_map(|host| leak(host, forget));
             self.failures.extend(leaks);
         }
         let next = match self.phase {
@@ -248,9 +251,15 @@ fn leak(host: &Host, after: Span) -> Option<String> {
 }
 
 /// What the run cost beyond its bounds.
-fn check_bounds(bounds: &Bounds, flows: &[FlowReport], links: &[LinkReport]) -> Vec<String> {
+fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport]) -> Vec<String> {
+    let bounds = &scenario.bounds;
     let mut failures = Vec::new();
-    let sent: u64 = links.iter().map(|link| link.sent_bytes).sum();
+    let is_host = |name: &str| scenario.host_number(name).is_some();
+    let sent: u64 = links
+        .iter()
+        .filter(|link| is_host(&link.from))
+        .map(|link| link.sent_bytes)
+        .sum();
     let delivered: u64 = flows
         .iter()
         .map(|flow| flow.forward.bytes + flow.backward.bytes)
@@ -296,7 +305,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         let named = |fault| format!("flow {number} ({app} {from} -> {to}:{port}): {fault}");
         failures.extend(flow.failures.iter().map(named));
     }
-    for host in world.nodes() {
+    for host in built.hosts() {
         failures.extend(
             host_faults(host)
                 .into_iter()
@@ -309,7 +318,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         .enumerate()
         .map(|(i, names)| link_report(names, world.pipe(i)))
         .collect();
-    failures.extend(check_bounds(&scenario.bounds, &flows, &links));
+    failures.extend(check_bounds(scenario, &flows, &links));
     if !failures.is_empty() {
         for (flow, built_flow) in flows.iter_mut().zip(&built.flows) {
             flow.ends = standings(built, built_flow, flow.ok);
@@ -335,14 +344,19 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         trace_hash: format!("{:016x}", world.trace().hash()),
         flows,
         links,
-        hosts: world.nodes().map(host_report).collect(),
+        switches: world
+            .nodes()
+            .filter_map(Device::switch)
+            .map(switch_report)
+            .collect(),
+        hosts: built.hosts().map(host_report).collect(),
     }
 }
 
 fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
     let end = |i: usize| {
         let (host, number) = flow.ends[i];
-        built.world.node(host).endpoint(number)
+        built.host(host).endpoint(number)
     };
     let cuts = [end(0).is_cut(), end(1).is_cut()];
     let (client, server) = (end(0).report(cuts[1]), end(1).report(cuts[0]));
@@ -380,7 +394,7 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
 
 /// How the ends of a connection stood, where that may be why a run failed: nothing where all is over.
 fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
-    let host = |end: usize| built.world.node(flow.ends[end].0);
+    let host = |end: usize| built.host(flow.ends[end].0);
     let is_closed = |end: usize| host(end).endpoint(flow.ends[end].1).is_closed();
     if ok && is_closed(0) && is_closed(1) {
         return None;
@@ -430,6 +444,14 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> Link
         reordered: stage("reorder").delayed,
         up: pipe.is_up(),
         under_way: pipe.under_way(),
+    }
+}
+
+fn switch_report(switch: &Switch) -> SwitchReport {
+    SwitchReport {
+        switch: switch.name().to_owned(),
+        forwarded: switch.forwarded(),
+        dropped: switch.dropped().clone(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! ones first, until no single one is left after which the scenario still fails (delta debugging; Zeller and
 //! Hildebrandt, 2002).
 
+mod network;
 mod steps;
 
 use std::cell::RefCell;
@@ -202,7 +203,9 @@ const MAX_FOLLOWED: usize = 1 << 16;
 
 impl Losses {
     fn see(&mut self, sight: &Sight<'_>) {
-        let (pipe, number) = (sight.pipe, sight.frame.number);
+        // What a switch drops is lost on no link.
+        let Some(pipe) = sight.pipe else { return };
+        let number = sight.frame.number;
         if self.lost.len() <= pipe {
             self.lost.resize_with(pipe + 1, Vec::new);
             self.counts.resize(pipe + 1, (0, 0));
@@ -211,7 +214,7 @@ impl Losses {
         let (sent, entered) = &mut self.counts[pipe];
         let under_way = &mut self.under_way[pipe];
         match sight.fate {
-            Fate::Sent => {
+            Fate::Sent | Fate::Forwarded => {
                 (*sent, *entered) = (*sent + 1, *entered + 1);
                 let frame = LostFrame {
                     sent: *sent,
@@ -221,7 +224,7 @@ impl Losses {
                     under_way.insert(number, (frame, sight.at));
                 }
             }
-            Fate::Delivered => {
+            Fate::Arrived | Fate::Delivered => {
                 under_way.remove(&number);
             }
             Fate::Lost(rule) => {

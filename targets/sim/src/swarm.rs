@@ -104,6 +104,7 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         engine: None,
         params: std::collections::BTreeMap::new(),
         host: ["a", "b"].map(|name| host(name, &mut rng, abilities)).into(),
+        switch: Vec::new(),
         link: vec![link(&mut rng)],
         flow: (0..flows).map(|_| flow(&mut rng, abilities)).collect(),
         at: changes(&mut rng),

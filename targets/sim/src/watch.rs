@@ -56,9 +56,11 @@ impl Watch<'_> {
         let every = self.every.max(Duration::from_nanos(1));
         let mut next = START + every;
         loop {
-            let end = built
-                .world
-                .run(next.min(until), Host::is_finished, &mut *progress);
+            let end = built.world.run(
+                next.min(until),
+                |node| node.host().is_none_or(Host::is_finished),
+                &mut *progress,
+            );
             (self.reported)(&moment(built, self.fields));
             if end != End::Time || next >= until {
                 return end;
@@ -83,9 +85,8 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
         }
     });
     let links = links.collect();
-    let world = &built.world;
     let flows = built.flows.iter().map(|flow| {
-        let [client, server] = flow.ends.map(|(host, number)| (world.node(host), number));
+        let [client, server] = flow.ends.map(|(host, number)| (built.host(host), number));
         let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
         let (host, number) = client;
         let value_of = |field: &&str| host.endpoint(number).value_of(host.stack(), field);

@@ -18,20 +18,34 @@ use crate::trace::Trace;
 /// The maximum number of entries that are worked off at one instant: beyond that, time stands still.
 const INSTANT_MAX: u64 = 1 << 20;
 
-/// Something with ports, which frames reach and leave: a host.
+/// Where a frame goes that a node is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It leaves by the port of this number; ports count from 0 in the order of [`World::connect`].
+    Port(usize),
+    /// The node drops it, for this reason.
+    Drop(&'static str),
+}
+
+/// Something with ports, which frames reach and leave: a host, a switch.
 pub trait Node {
     /// A frame has arrived; [`Node::run`] follows at the same time.
     fn arrive(&mut self, now: Instant, frame: Frame);
 
-    /// Does all that is due at `now`. Frames to send go to `out` with the number of the port
-    /// that they leave by; ports count from 0 in the order of [`World::connect`].
-    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace);
+    /// Does all that is due at `now`. Frames that it is done with go to `out`.
+    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace);
 
     /// When it next has something to do though no frame arrives.
     fn next_deadline(&self) -> Option<Instant>;
 
     /// It goes down without a word, or comes up again and has forgotten everything.
     fn set_up(&mut self, _now: Instant, _up: bool) {}
+
+    /// Whether it passes on what others have sent, and sends nothing itself. Frames keep their numbers then, and what
+    /// waits for a line behind it is lost when it goes down.
+    fn forwards(&self) -> bool {
+        false
+    }
 
     /// How far its applications have come: grows with each byte that one of them was given.
     fn progress(&self) -> u64;
@@ -110,7 +124,7 @@ pub struct World<N> {
     falls: Vec<(usize, bool)>,
     pcap: Option<pcap::Writer<Box<dyn Write>>>,
     pcap_error: Option<std::io::Error>,
-    out: Vec<(usize, Frame)>,
+    out: Vec<(Exit, Frame)>,
     instant: u64,
     events: u64,
     idle: Idle,
@@ -118,14 +132,20 @@ pub struct World<N> {
     sent: u64,
 }
 
-/// What becomes of a frame in a pipe.
+/// What becomes of a frame. Of one that nothing doubles the first is [`Fate::Sent`], the last [`Fate::Delivered`] or
+/// [`Fate::Lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It enters.
+    /// It enters its first pipe.
     Sent,
-    /// It comes out.
+    /// It comes out of a pipe at a node that passes frames on.
+    Arrived,
+    /// Such a node has passed it on: it enters a further pipe.
+    Forwarded,
+    /// It comes out where it ends.
     Delivered,
-    /// It is lost, by the rule of this name; by `down` when the pipe is cut, by `overflow` when it is full.
+    /// It is lost, by the rule of this name; by `down` when the pipe is cut, by `overflow` when it is full. Outside of
+    /// pipes: by the node, for this reason.
     Lost(&'static str),
 }
 
@@ -134,10 +154,10 @@ pub enum Fate {
 pub struct Sight<'a> {
     /// When.
     pub at: Instant,
-    /// The node that sent it.
+    /// The node that sent it this way, or that dropped it.
     pub from: usize,
-    /// The pipe that it goes through.
-    pub pipe: usize,
+    /// The pipe that it goes through; nothing when a node dropped it.
+    pub pipe: Option<usize>,
     /// What becomes of it.
     pub fate: Fate,
     /// The frame.
@@ -155,14 +175,13 @@ struct Record {
 }
 
 impl Record {
-    fn frame(&mut self, at: Instant, (from, pipe): (usize, usize), fate: Fate, frame: &Frame) {
-        let what = match fate {
-            Fate::Sent => "sent",
-            Fate::Delivered => "delivered",
-            Fate::Lost(rule) => rule,
-        };
-        if fate != Fate::Sent {
-            self.trace.frame(at, pipe, what, frame);
+    fn frame(&mut self, at: Instant, (from, pipe): (usize, Option<usize>), fate: Fate, frame: &Frame) {
+        // What enters a pipe is known by what comes of it. Nodes have places beyond those of pipes.
+        let place = pipe.unwrap_or(usize::MAX - from);
+        match fate {
+            Fate::Sent | Fate::Forwarded => {}
+            Fate::Arrived | Fate::Delivered => self.trace.frame(at, place, "delivered", frame),
+            Fate::Lost(rule) => self.trace.frame(at, place, rule, frame),
         }
         if let Some(watcher) = &mut self.watcher {
             watcher(&Sight {
@@ -343,13 +362,7 @@ impl<N: Node> World<N> {
             }
             match target {
                 Target::Change(i) => self.change(i),
-                Target::Fall(i) => {
-                    let (number, up) = self.falls[i];
-                    let seat = &mut self.nodes[number];
-                    seat.node.set_up(self.now, up);
-                    seat.called = true;
-                    self.reschedule_node(number);
-                }
+                Target::Fall(i) => self.fall(i),
                 Target::Pipe(i) => self.pass(i),
                 Target::Node(i) => {
                     self.run_node(i);
@@ -430,13 +443,33 @@ impl<N: Node> World<N> {
         let now = self.now;
         let (index, change) = &self.changes[number];
         let (index, joint, record) = (*index, &mut self.pipes[*index], &mut self.record);
-        let place = (joint.from, index);
+        let place = (joint.from, Some(index));
         let mut lost = |at, rule, frame: &Frame| record.frame(at, place, Fate::Lost(rule), frame);
         match change {
             Change::Tune(profile) => joint.pipe.tune(now, profile, &mut lost),
             Change::Up(up) => joint.pipe.set_up(now, *up, &mut lost),
         }
         self.reschedule_pipe(index);
+    }
+
+    /// A node goes down or comes up.
+    fn fall(&mut self, number: usize) {
+        let (now, (index, up)) = (self.now, self.falls[number]);
+        let seat = &mut self.nodes[index];
+        seat.node.set_up(now, up);
+        seat.called = true;
+        if !up && seat.node.forwards() {
+            let record = &mut self.record;
+            for pipe in &seat.ports {
+                let place = (index, Some(*pipe));
+                self.pipes[*pipe]
+                    .pipe
+                    .empty_queue(now, &mut |at, rule, frame: &Frame| {
+                        record.frame(at, place, Fate::Lost(rule), frame);
+                    });
+            }
+        }
+        self.reschedule_node(index);
     }
 
     /// Hands over what has come through a pipe.
@@ -448,12 +481,17 @@ impl<N: Node> World<N> {
         }
         joint.scheduled = None;
         let to = joint.to;
-        let (record, place) = (&mut self.record, (joint.from, index));
+        let (record, place) = (&mut self.record, (joint.from, Some(index)));
         let seat = &mut self.nodes[to];
+        let fate = if seat.node.forwards() {
+            Fate::Arrived
+        } else {
+            Fate::Delivered
+        };
         while let Some(frame) = joint.pipe.pop(now, &mut |at, rule, frame| {
             record.frame(at, place, Fate::Lost(rule), frame);
         }) {
-            record.frame(now, place, Fate::Delivered, &frame);
+            record.frame(now, place, fate, &frame);
             seat.node.arrive(now, frame);
             seat.called = true;
         }
@@ -475,34 +513,52 @@ impl<N: Node> World<N> {
             if seat.node.progress() > before {
                 self.idle.progressed();
             }
-            out.drain(..)
-                .for_each(|(port, frame)| self.send(index, port, frame));
+            for (exit, frame) in out.drain(..) {
+                match exit {
+                    Exit::Port(port) => self.send(index, port, frame),
+                    Exit::Drop(reason) => {
+                        self.record
+                            .frame(self.now, (index, None), Fate::Lost(reason), &frame);
+                    }
+                }
+            }
             self.out = out;
         }
         self.reschedule_node(index);
     }
 
     fn send(&mut self, from: usize, port: usize, mut frame: Frame) {
-        let Some(&index) = self.nodes[from].ports.get(port) else {
+        let seat = &self.nodes[from];
+        let Some(&index) = seat.ports.get(port) else {
             return;
         };
-        self.idle.sent(&frame);
-        self.sent += 1;
-        frame.number = self.sent;
-        let (record, place) = (&mut self.record, (from, index));
-        record.frame(self.now, place, Fate::Sent, &frame);
-        if let Some(pcap) = &mut self.pcap
-            && let Err(error) = pcap.frame(self.now, &frame)
-        {
-            self.pcap_error = Some(error);
-            self.pcap = None;
+        let place = (from, Some(index));
+        if seat.node.forwards() {
+            self.record.frame(self.now, place, Fate::Forwarded, &frame);
+        } else {
+            self.idle.sent(&frame);
+            self.sent += 1;
+            frame.number = self.sent;
+            self.record.frame(self.now, place, Fate::Sent, &frame);
+            self.write(&frame);
         }
+        let record = &mut self.record;
         self.pipes[index]
             .pipe
             .push(self.now, frame, &mut |at, rule, frame| {
                 record.frame(at, place, Fate::Lost(rule), frame);
             });
         self.reschedule_pipe(index);
+    }
+
+    /// Writes a frame to the capture, if there is one.
+    fn write(&mut self, frame: &Frame) {
+        if let Some(pcap) = &mut self.pcap
+            && let Err(error) = pcap.frame(self.now, frame)
+        {
+            self.pcap_error = Some(error);
+            self.pcap = None;
+        }
     }
 
     fn reschedule_pipe(&mut self, index: usize) {

@@ -83,6 +83,13 @@ fn the_reference_names_every_key() {
         "flow = [{ request = { zzz = 1 } }]",
         "flow = [{ messages = { zzz = 1 } }]",
     ];
+    let error = Scenario::parse("switch = [{ zzz = 1 }]")
+        .expect_err("no such key")
+        .to_string();
+    assert!(
+        error.contains("expected `name`") && text.contains("## `[[switch]]`"),
+        "{error}"
+    );
     for table in tables {
         let error = Scenario::parse(table).expect_err(table).to_string();
         assert_named(&text, table, &keys_in(&error));

@@ -7,3 +7,4 @@ mod planted;
 mod programs;
 mod shares;
 mod super_segments;
+mod switches;

@@ -68,6 +68,11 @@ pub trait Rule: Send {
         Vec::new()
     }
 
+    /// Forgets the frames that wait in its queue; true where it has one. The others are under way already.
+    fn forget(&mut self, _now: Instant) -> bool {
+        false
+    }
+
     /// Frames whose bytes it has changed so far.
     fn changed(&self) -> u64 {
         0

@@ -164,6 +164,26 @@ impl Pipe {
         }
     }
 
+    /// Loses what waits for the line, the frame on it included. What has left already comes through.
+    pub fn empty_queue(&mut self, now: Instant, lost: Lost<'_>) {
+        self.settle(now, lost);
+        for number in 0..self.stages.len() {
+            if !self.stages[number].rule.forget(now) {
+                continue;
+            }
+            let held = std::mem::take(&mut self.held).into_sorted_vec();
+            // Sorted by what comes last: the order is turned around.
+            for Reverse(held) in held.into_iter().rev() {
+                if held.stage == number + 1 {
+                    self.counters.down += 1;
+                    lost(now, "down", &held.frame);
+                } else {
+                    self.held.push(Reverse(held));
+                }
+            }
+        }
+    }
+
     /// What it has done.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -118,6 +118,12 @@ impl Rule for Queue {
         self.waiting.iter().map(|(at, _)| *at).collect()
     }
 
+    fn forget(&mut self, now: Instant) -> bool {
+        self.waiting.clear();
+        (self.bytes, self.free_at, self.fraction) = (0, now, 0);
+        true
+    }
+
     fn changed(&self) -> u64 {
         self.marked
     }

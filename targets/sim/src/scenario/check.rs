@@ -5,9 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::there_are;
 use super::{At, Flow, Host, Link, Opening, Rules, Scenario, ScenarioError, Span};
+use crate::paths::{Graph, Towards};
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
 const HOSTS_MAX: usize = 1000;
+/// The maximum number of switches of one scenario.
+const SWITCHES_MAX: usize = 1000;
 /// The maximum number of links of one scenario.
 const LINKS_MAX: usize = 10_000;
 /// The maximum number of changes of links of one scenario.
@@ -38,6 +41,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     }
     let sizes = [
         ("host", scenario.host.len(), HOSTS_MAX),
+        ("switch", scenario.switch.len(), SWITCHES_MAX),
         ("link", scenario.link.len(), LINKS_MAX),
         ("at", scenario.at.len(), CHANGES_MAX),
     ];
@@ -48,6 +52,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         ));
     }
     check_hosts(&scenario.host)?;
+    check_switches(scenario)?;
     check_links(scenario)?;
     check_changes(scenario)?;
     check_flows(scenario)
@@ -80,14 +85,32 @@ fn check_hosts(hosts: &[Host]) -> Checked {
     Ok(())
 }
 
+/// Hosts and switches have names of their own.
+fn check_switches(scenario: &Scenario) -> Checked {
+    let mut names = BTreeSet::new();
+    for (i, switch) in scenario.switch.iter().enumerate() {
+        let at = format!("switch[{i}].name");
+        if scenario.host_number(&switch.name).is_some() {
+            return Err(ScenarioError::new(
+                at,
+                format!("`{}` is a host already", switch.name),
+            ));
+        }
+        if switch.name.is_empty() || !names.insert(&switch.name) {
+            return Err(ScenarioError::new(at, "every switch needs a name of its own"));
+        }
+    }
+    Ok(())
+}
+
 fn check_links(scenario: &Scenario) -> Checked {
     let mut names = BTreeSet::new();
     for (i, link) in scenario.link.iter().enumerate() {
         for (end, name) in link.between.iter().enumerate() {
-            known_host(scenario, name, format!("link[{i}].between[{end}]"))?;
+            known_node(scenario, name, format!("link[{i}].between[{end}]"))?;
         }
         if link.between[0] == link.between[1] {
-            let message = "a link needs two different hosts";
+            let message = "a link needs two different ends";
             return Err(ScenarioError::new(format!("link[{i}].between"), message));
         }
         if !names.insert(link.label()) {
@@ -124,8 +147,8 @@ fn check_changes(scenario: &Scenario) -> Checked {
             let message = format!("{} is after the end, {}", at.time, scenario.duration);
             return Err(ScenarioError::new(format!("at[{i}].time"), message));
         }
-        if let Some(host) = &at.host {
-            check_fall(scenario, at, host, i)?;
+        if let Some(node) = at.node() {
+            check_fall(scenario, at, node, i)?;
             continue;
         }
         if !labels.contains(&at.link) {
@@ -146,12 +169,17 @@ fn check_changes(scenario: &Scenario) -> Checked {
     Ok(())
 }
 
-/// A host goes down or comes up again, and has neither a name of a link nor rules.
-fn check_fall(scenario: &Scenario, at: &At, host: &str, i: usize) -> Checked {
-    known_host(scenario, host, format!("at[{i}].host"))?;
+/// A host or a switch goes down or comes up again, and has neither a name of a link nor rules.
+fn check_fall(scenario: &Scenario, at: &At, node: &str, i: usize) -> Checked {
     let rules = [&at.both, &at.forward, &at.backward];
-    if !at.link.is_empty() || rules.iter().any(|rules| **rules != Rules::default()) {
-        let message = "a change is of a link, with its rules, or of a host";
+    let is_more = at.host.is_some() && at.switch.is_some() || !at.link.is_empty();
+    if at.host.is_some() {
+        known_host(scenario, node, format!("at[{i}].host"))?;
+    } else {
+        known_switch(scenario, node, format!("at[{i}].switch"))?;
+    }
+    if is_more || rules.iter().any(|rules| **rules != Rules::default()) {
+        let message = "a change is of a link, with its rules, or of a host, or of a switch";
         return Err(ScenarioError::new(format!("at[{i}]"), message));
     }
     if at.state.is_none() {
@@ -184,24 +212,46 @@ fn check_flows(scenario: &Scenario) -> Checked {
         let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
         return Err(ScenarioError::new("flow", message));
     }
+    let mut reached = Reached::of(scenario);
     for (i, flow) in scenario.flow.iter().enumerate() {
-        check_flow(scenario, flow, &format!("flow[{i}]"))?;
+        check_flow(scenario, flow, &mut reached, &format!("flow[{i}]"))?;
     }
     check_ports(scenario)
 }
 
-fn check_flow(scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
-    known_host(scenario, &flow.from, format!("{path}.from"))?;
-    known_host(scenario, &flow.to, format!("{path}.to"))?;
-    let ends = [&flow.from, &flow.to];
-    if !scenario
-        .link
-        .iter()
-        .any(|link| ends.iter().all(|end| link.between.contains(end)))
-        || ends[0] == ends[1]
-    {
-        let message = format!("no link between `{}` and `{}`", flow.from, flow.to);
-        return Err(ScenarioError::new(path, message));
+/// Which hosts reach which, found out as it is asked for.
+struct Reached {
+    graph: Graph,
+    towards: BTreeMap<usize, Towards>,
+}
+
+impl Reached {
+    fn of(scenario: &Scenario) -> Reached {
+        Reached {
+            graph: Graph::of(scenario),
+            towards: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a path leads from one node to another one.
+    fn has(&mut self, from: usize, to: usize) -> bool {
+        let Reached { graph, towards } = self;
+        let towards = towards.entry(to).or_insert_with(|| graph.towards(to));
+        from != to && towards.distance[from].is_some()
+    }
+}
+
+fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &str) -> Checked {
+    let from = known_host(scenario, &flow.from, format!("{path}.from"))?;
+    let to = known_host(scenario, &flow.to, format!("{path}.to"))?;
+    if !reached.has(from, to) {
+        let error = ScenarioError::new(path, format!("no path from `{}` to `{}`", flow.from, flow.to));
+        let hint = if from == to {
+            "a flow has two different ends"
+        } else {
+            "links and switches between them make a path; hosts forward nothing"
+        };
+        return Err(error.with_hint(hint));
     }
     if flow.count == 0 {
         return Err(ScenarioError::new(format!("{path}.count"), "at least one flow"));
@@ -256,13 +306,44 @@ fn check_ports(scenario: &Scenario) -> Checked {
     Ok(())
 }
 
-fn known_host(scenario: &Scenario, name: &str, path: String) -> Checked {
-    if scenario.host_number(name).is_some() {
-        return Ok(());
+/// A host's number.
+fn known_host(scenario: &Scenario, name: &str, path: String) -> Result<usize, ScenarioError> {
+    if let Some(number) = scenario.host_number(name) {
+        return Ok(number);
     }
     let names = scenario.host.iter().map(|host| host.name.as_str());
     let error = ScenarioError::new(path, format!("no host `{name}`"));
+    if scenario.node_number(name).is_some() {
+        return Err(error.with_hint(format!("`{name}` is a switch")));
+    }
     Err(error.with_hint(there_are("hosts", name, names)))
+}
+
+fn known_switch(scenario: &Scenario, name: &str, path: String) -> Checked {
+    let names = scenario.switch.iter().map(|switch| switch.name.as_str());
+    if names.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let error = ScenarioError::new(path, format!("no switch `{name}`"));
+    if scenario.host_number(name).is_some() {
+        return Err(error.with_hint(format!("`{name}` is a host")));
+    }
+    Err(error.with_hint(there_are("switches", name, names)))
+}
+
+/// An end of a link.
+fn known_node(scenario: &Scenario, name: &str, path: String) -> Checked {
+    if scenario.node_number(name).is_some() {
+        return Ok(());
+    }
+    let hosts = scenario.host.iter().map(|host| host.name.as_str());
+    if scenario.switch.is_empty() {
+        let error = ScenarioError::new(path, format!("no host `{name}`"));
+        return Err(error.with_hint(there_are("hosts", name, hosts)));
+    }
+    let switches = scenario.switch.iter().map(|switch| switch.name.as_str());
+    let error = ScenarioError::new(path, format!("no host or switch `{name}`"));
+    Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
 }
 
 /// The client's and the server's address of a flow.

@@ -59,6 +59,9 @@ pub struct Scenario {
     pub params: BTreeMap<String, Value>,
     /// The hosts.
     pub host: Vec<Host>,
+    /// The switches between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switch: Vec<Switch>,
     /// The links between them.
     pub link: Vec<Link>,
     /// The applications.
@@ -115,31 +118,42 @@ pub struct Host {
     pub params: BTreeMap<String, Value>,
 }
 
-/// Exactly two: an array of fixed size would take the first two of more without a word.
-fn two_hosts<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[String; 2], D::Error> {
-    let hosts = Vec::<String>::deserialize(from)?;
-    let count = hosts.len();
-    let error = || serde::de::Error::custom(format!("a link lies between two hosts, and here are {count}"));
-    hosts.try_into().map_err(|_| error())
+/// A switch: it stores frames and forwards them to where they want to go, along shortest paths.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// Its name, which no host has.
+    pub name: String,
 }
 
-/// A link between two hosts.
+/// Exactly two: an array of fixed size would take the first two of more without a word.
+fn two_nodes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[String; 2], D::Error> {
+    let nodes = Vec::<String>::deserialize(from)?;
+    let count = nodes.len();
+    let error = || {
+        let message = format!("a link lies between two hosts or switches, and here are {count}");
+        serde::de::Error::custom(message)
+    };
+    nodes.try_into().map_err(|_| error())
+}
+
+/// A link between two hosts or switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its name; by default both hosts' names with a hyphen.
+    /// Its name; by default both nodes' names with a hyphen.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The two hosts.
-    #[serde(deserialize_with = "two_hosts")]
+    /// The two hosts or switches.
+    #[serde(deserialize_with = "two_nodes")]
     pub between: [String; 2],
     /// Rules for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub both: Rules,
-    /// Rules from the first host to the second, before those for both.
+    /// Rules from the first of them to the second, before those for both.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forward: Rules,
-    /// Rules from the second host to the first.
+    /// Rules from the second of them to the first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
 }
@@ -189,7 +203,7 @@ pub struct Rules {
     pub hold: Option<Span>,
 }
 
-/// A change of a link, or of a host.
+/// A change of a link, of a host, or of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
@@ -202,16 +216,19 @@ pub struct At {
     /// is up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether it is cut or mended, both directions; of a host, whether it runs.
+    /// Which switch instead. One that goes down drops what waits in it and what comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
+    /// Whether it is cut or mended, both directions; of a host or a switch, whether it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// New rules for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub both: Rules,
-    /// New rules from the first host to the second.
+    /// New rules from the first node to the second.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forward: Rules,
-    /// New rules from the second host to the first.
+    /// New rules from the second node to the first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
 }
@@ -395,6 +412,22 @@ impl Scenario {
     #[must_use]
     pub fn host_number(&self, name: &str) -> Option<usize> {
         self.host.iter().position(|host| host.name == name)
+    }
+
+    /// The number of a host or a switch in its world: the hosts come first.
+    #[must_use]
+    pub fn node_number(&self, name: &str) -> Option<usize> {
+        let switch = || self.switch.iter().position(|switch| switch.name == name);
+        self.host_number(name)
+            .or_else(|| Some(self.host.len() + switch()?))
+    }
+}
+
+impl At {
+    /// The host or the switch that changes, if it is no link.
+    #[must_use]
+    pub fn node(&self) -> Option<&String> {
+        self.host.as_ref().or(self.switch.as_ref())
     }
 }
 

@@ -45,6 +45,10 @@ params = { RTO = "1s" }
 [[host]]
 name = "b"
 addresses = ["192.0.2.2/24"]
+[[switch]]
+name = "s"
+[[link]]
+between = ["b", "s"]
 [[link]]
 name = "wire"
 between = ["a", "b"]
@@ -80,6 +84,10 @@ time = "3s"
 link = "wire"
 state = "up"
 both = { rate = 0 }
+[[at]]
+time = "4s"
+switch = "s"
+state = "down"
 "#;
     let scenario = Scenario::parse(text).expect("a good file");
     let again = scenario.to_toml().expect("it can be written");
@@ -89,8 +97,8 @@ both = { rate = 0 }
         "{again}"
     );
     let mut profile = Profile::default();
-    scenario.link[0].both.apply(&mut profile);
-    scenario.link[0].forward.apply(&mut profile);
+    scenario.link[1].both.apply(&mut profile);
+    scenario.link[1].forward.apply(&mut profile);
     assert_eq!(
         (profile.rate, profile.queue_bytes, profile.loss),
         (Some(1_500_000), 65_536, 0.01)
@@ -131,13 +139,13 @@ fn bad_files_are_rejected_with_reason_and_place() {
         (
             "[\"a\", \"b\"]",
             "[\"a\", \"a\"]",
-            "a link needs two different hosts",
+            "a link needs two different ends",
         ),
         ("[\"a\", \"b\"]", "[\"a\"]", "line 4: `link[0].between"),
         (
             "[\"a\", \"b\"]",
             "[\"a\", \"b\", \"c\"]",
-            "a link lies between two hosts, and here are 3",
+            "a link lies between two hosts or switches, and here are 3",
         ),
         (
             "[\"a\", \"b\"] }",
@@ -202,7 +210,7 @@ fn bad_files_are_rejected_with_reason_and_place() {
             "there are no more ports",
         ),
         ("to = \"b\"", "to = \"b\", family = 5", "a family is 4 or 6"),
-        ("to = \"b\"", "to = \"a\"", "no link between `a` and `a`"),
+        ("to = \"b\"", "to = \"a\"", "no path from `a` to `a`"),
         (
             "program",
             "duration = \"0s\"\nprogram",
@@ -222,6 +230,140 @@ fn bad_files_are_rejected_with_reason_and_place() {
             "{to}:\n  got      {error}\n  expected {expected}"
         );
     }
+}
+
+/// Two hosts at a switch, and one without links.
+const SWITCHED: &str = r#"
+program = "x.mtp"
+host = [{ name = "a" }, { name = "b" }, { name = "lonely" }]
+switch = [{ name = "s1" }]
+link = [{ between = ["a", "s1"] }, { between = ["s1", "b"] }]
+at = [{ time = "1s", switch = "s1", state = "down" }]
+flow = [{ from = "a", to = "b", bulk = { bytes = "1MiB" } }]
+"#;
+
+/// A change of [`SWITCHED`], and its error.
+#[test]
+fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
+    assert!(Scenario::parse(SWITCHED).is_ok());
+    let cases = [
+        (
+            "name = \"s1\"",
+            "name = \"a\"",
+            "line 4: `switch[0].name`: `a` is a host already",
+        ),
+        (
+            "[{ name = \"s1\" }]",
+            "[{ name = \"s1\" }, { name = \"s1\" }]",
+            "`switch[1].name`: every switch needs a name of its own",
+        ),
+        (
+            "[{ name = \"s1\" }]",
+            "[{ name = \"\" }]",
+            "every switch needs a name",
+        ),
+        (
+            "{ name = \"s1\" }",
+            "{ name = \"s1\", mtu = 1500 }",
+            "line 4: `switch[0].mtu`: unknown field",
+        ),
+        (
+            "[\"s1\", \"b\"]",
+            "[\"sl\", \"b\"]",
+            "line 5: `link[1].between[0]`: no host or switch `sl`\n  hint: did you mean `s1`?",
+        ),
+        (
+            "[\"s1\", \"b\"]",
+            "[\"x\", \"b\"]",
+            "hint: there are the hosts and switches a, b, lonely, s1",
+        ),
+        (
+            "[\"s1\", \"b\"]",
+            "[\"s1\", \"s1\"]",
+            "a link needs two different ends",
+        ),
+        (
+            "to = \"b\"",
+            "to = \"lonely\"",
+            "line 7: `flow[0]`: no path from `a` to `lonely`\n  hint: links and switches between them make a path",
+        ),
+        (
+            "to = \"b\"",
+            "to = \"s1\"",
+            "line 7: `flow[0].to`: no host `s1`\n  hint: `s1` is a switch",
+        ),
+        (
+            "switch = \"s1\"",
+            "host = \"s1\"",
+            "`at[0].host`: no host `s1`\n  hint: `s1` is a switch",
+        ),
+        (
+            "switch = \"s1\"",
+            "switch = \"a\"",
+            "`at[0].switch`: no switch `a`\n  hint: `a` is a host",
+        ),
+        (
+            "switch = \"s1\"",
+            "switch = \"s2\"",
+            "no switch `s2`\n  hint: did you mean `s1`?",
+        ),
+        (
+            "switch = \"s1\"",
+            "switch = \"s1\", host = \"a\"",
+            "a change is of a link, with its rules, or of a host, or of a switch",
+        ),
+        (
+            "switch = \"s1\"",
+            "switch = \"s1\", both = { loss = 0.1 }",
+            "a change is of a link, with its rules, or of a host, or of a switch",
+        ),
+        (", state = \"down\"", "", "nothing changes here"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(SWITCHED.contains(from), "{from}");
+        let error = Scenario::parse(&SWITCHED.replacen(from, to, 1))
+            .expect_err(to)
+            .to_string();
+        assert!(
+            error.contains(expected),
+            "{to}:\n  got      {error}\n  expected {expected}"
+        );
+    }
+}
+
+/// What lies between two hosts is a path where switches alone pass frames on.
+#[test]
+fn hosts_forward_nothing() {
+    let through = |middle: &str| {
+        Scenario::parse(&format!(
+            "program = 'tcp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}, {{ name = 'm' }}]\nswitch = [{{ name = 's' }}]\n\
+             link = [{{ between = ['a', '{middle}'] }}, {{ between = ['{middle}', 'b'] }}]\n\
+             flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }} }}]"
+        ))
+    };
+    assert!(through("s").is_ok());
+    let error = through("m").expect_err("no path").to_string();
+    assert!(
+        error.contains("no path from `a` to `b`") && error.contains("hosts forward nothing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn more_switches_than_there_may_be_are_refused() {
+    let switches = |count: usize| {
+        let switches: String = (0..count).map(|n| format!("{{ name = 's{n}' }},")).collect();
+        Scenario::parse(&format!(
+            "program = 'tcp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nswitch = [{switches}]\n\
+             link = [{{ between = ['a', 'b'] }}]\nflow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }} }}]"
+        ))
+    };
+    assert!(switches(1000).is_ok());
+    let error = switches(1001).expect_err("too many").to_string();
+    assert!(
+        error.contains("`switch`: 1001 of them are more than the limit of 1000"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 use crate::link::Profile;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
-use crate::scenario::{At, Bounds, Bulk, Closing, Flow, Host, Link, Opening, Rules, Scenario, State};
+use crate::scenario::{At, Bounds, Bulk, Closing, Flow, Link, Opening, Rules, Scenario, State};
 
+use super::network::{self, with};
 use super::{Failing, LostFrame};
 
 /// Steps of one kind, the largest first.
@@ -28,8 +29,10 @@ pub(super) const PASSES: &[Pass] = &[
     plainer_changes,
     plainer_hosts,
     plainer_params,
-    fewer_links,
-    fewer_hosts,
+    network::fewer_links,
+    network::fewer_switches,
+    network::direct_links,
+    network::fewer_hosts,
 ];
 
 const MILLISECOND: u64 = 1_000_000;
@@ -40,26 +43,24 @@ const USUAL_MTU: u32 = 1500;
 const EARLY: u64 = 12;
 
 /// Whether a step leads to a scenario that can be run, on links that are no worse at the beginning and at the end, and on
-/// hosts that are up at the end.
+/// hosts and switches that are up at the end.
 pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
     let is_no_worse = |link: &Link| {
         let label = link.label();
         let same = before.link.iter().find(|before| before.label() == label);
         same.is_some_and(|same| is_no_worse(&ends(before, same), &ends(after, link)))
     };
-    let runs_at_end = |scenario: &Scenario, host: &Host| {
-        let changes = scenario
-            .at
-            .iter()
-            .filter(|at| at.host.as_ref() == Some(&host.name));
+    let runs_at_end = |scenario: &Scenario, name: &String| {
+        let changes = scenario.at.iter().filter(|at| at.node() == Some(name));
         let last = changes.filter(|at| at.state.is_some()).max_by_key(|at| at.time);
         last.is_none_or(|at| at.state == Some(State::Up))
     };
-    let runs = |host: &Host| runs_at_end(after, host) || !runs_at_end(before, host);
+    let runs = |name: &String| runs_at_end(after, name) || !runs_at_end(before, name);
     after != before
         && after.check().is_ok()
         && after.link.iter().all(is_no_worse)
-        && after.host.iter().all(runs)
+        && after.host.iter().all(|host| runs(&host.name))
+        && after.switch.iter().all(|switch| runs(&switch.name))
 }
 
 /// A link at the beginning and at the end: whether it is up, and both directions.
@@ -100,13 +101,6 @@ fn is_no_worse(before: &[(bool, [Profile; 2]); 2], after: &[(bool, [Profile; 2])
     pairs
         .into_iter()
         .all(|((up, before), (still_up, after))| (*still_up || !up) && before.iter().zip(after).all(no_worse))
-}
-
-/// A copy with a change.
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut changed = scenario.clone();
-    change(&mut changed);
-    changed
 }
 
 /// A list without halves, quarters and so on of it, down to single elements.
@@ -331,7 +325,7 @@ fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
         .at
         .iter()
         .flat_map(|at| [&at.both, &at.forward, &at.backward]);
-    let is_cut_by = |at: &At| at.host.is_none() && at.state == Some(State::Down);
+    let is_cut_by = |at: &At| at.node().is_none() && at.state == Some(State::Down);
     let is_cut = scenario.at.iter().any(is_cut_by);
     let has_chance = tables.chain(changes).any(is_by_chance);
     let by_number = |lost: &[Vec<u64>], without_cuts: bool| {
@@ -350,7 +344,7 @@ fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
                     certain(rules);
                     rules.drop = None;
                 }
-                at.state = at.state.filter(|_| !without_cuts || at.host.is_some());
+                at.state = at.state.filter(|_| !without_cuts || at.node().is_some());
             }
             s.at.retain(changes_something);
         })
@@ -692,26 +686,4 @@ fn plainer_params(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         all.extend(changed.map(|value| with(scenario, |s| s.params.extend([(name.clone(), value)]))));
     }
     all
-}
-
-fn fewer_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    let links = scenario.link.iter().enumerate();
-    links
-        .map(|(i, link)| {
-            let label = link.label();
-            with(scenario, |s| {
-                s.link.remove(i);
-                s.at.retain(|at| at.link != label);
-            })
-        })
-        .collect()
-}
-
-/// Without the hosts at the end of the list that have no links: those before give the others their addresses.
-fn fewer_hosts(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    let used = |name: &String| scenario.link.iter().any(|link| link.between.contains(name));
-    match scenario.host.last() {
-        Some(host) if !used(&host.name) => vec![with(scenario, |s| drop(s.host.pop()))],
-        _ => Vec::new(),
-    }
 }

@@ -23,12 +23,15 @@ impl Node for Toy {
         self.answers += usize::from(self.echo);
     }
 
-    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, _trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, _trace: &mut Trace) {
         while self.send.first().is_some_and(|(at, _)| *at <= now) {
-            out.push((0, plain(self.send.remove(0).1)));
+            out.push((Exit::Port(0), plain(self.send.remove(0).1)));
         }
         while self.answers > 0 {
-            out.push((0, plain(self.arrived[self.arrived.len() - self.answers].1)));
+            out.push((
+                Exit::Port(0),
+                plain(self.arrived[self.arrived.len() - self.answers].1),
+            ));
             self.answers -= 1;
         }
     }

@@ -1,0 +1,101 @@
+//! What stands in a scenario's world: hosts and switches.
+
+use std::net::IpAddr;
+
+use hawser_time::Instant;
+
+use crate::frame::Frame;
+use crate::host::Host;
+use crate::switch::Switch;
+use crate::trace::Trace;
+use crate::world::{Exit, Node};
+
+/// A host or a switch.
+pub(crate) enum Device {
+    /// A host.
+    Host(Box<Host>),
+    /// A switch.
+    Switch(Switch),
+}
+
+impl Device {
+    /// The host that it is.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        match self {
+            Device::Host(host) => Some(host),
+            Device::Switch(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn host_mut(&mut self) -> Option<&mut Host> {
+        match self {
+            Device::Host(host) => Some(host),
+            Device::Switch(_) => None,
+        }
+    }
+
+    /// The switch that it is.
+    pub(crate) fn switch(&self) -> Option<&Switch> {
+        match self {
+            Device::Host(_) => None,
+            Device::Switch(switch) => Some(switch),
+        }
+    }
+
+    /// A link more.
+    pub(crate) fn add_port(&mut self) {
+        match self {
+            Device::Host(host) => host.add_port(),
+            Device::Switch(_) => {}
+        }
+    }
+
+    /// What goes to this address leaves by this port.
+    pub(crate) fn add_route(&mut self, address: IpAddr, port: usize) {
+        match self {
+            Device::Host(host) => host.add_route(address, port),
+            Device::Switch(switch) => switch.add_route(address, port),
+        }
+    }
+
+    fn node(&self) -> &dyn Node {
+        match self {
+            Device::Host(host) => &**host,
+            Device::Switch(switch) => switch,
+        }
+    }
+
+    fn node_mut(&mut self) -> &mut dyn Node {
+        match self {
+            Device::Host(host) => &mut **host,
+            Device::Switch(switch) => switch,
+        }
+    }
+}
+
+impl Node for Device {
+    fn arrive(&mut self, now: Instant, frame: Frame) {
+        self.node_mut().arrive(now, frame);
+    }
+
+    fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace) {
+        self.node_mut().run(now, out, trace);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.node().next_deadline()
+    }
+
+    fn set_up(&mut self, now: Instant, up: bool) {
+        self.node_mut().set_up(now, up);
+    }
+
+    fn forwards(&self) -> bool {
+        self.node().forwards()
+    }
+
+    fn progress(&self) -> u64 {
+        self.node().progress()
+    }
+}

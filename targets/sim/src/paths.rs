@@ -1,0 +1,177 @@
+//! Shortest paths through a network of hosts and switches, found once from its links.
+//!
+//! Every link counts as one. Switches pass frames on and hosts do not, so a path has hosts at its ends alone. From
+//! each node several links may lead to a host on shortest paths: they are given in the order of the links. Each step
+//! is one nearer to the host, so that no frame goes round.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::scenario::Scenario;
+
+/// Nodes and the links between them.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// By node: who is behind each of its ports. Ports are in the order of the links.
+    neighbours: Vec<Vec<usize>>,
+    forwards: Vec<bool>,
+}
+
+/// How to reach a node from all the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Towards {
+    /// By node: links on a shortest path; nothing where there is no path.
+    pub distance: Vec<Option<usize>>,
+    /// By node: the ports that shortest paths leave by, in their order.
+    pub ports: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    /// Nodes, whether each passes frames on, and links between them by their numbers.
+    #[must_use]
+    pub fn new(forwards: Vec<bool>, links: impl IntoIterator<Item = [usize; 2]>) -> Graph {
+        let mut neighbours = vec![Vec::new(); forwards.len()];
+        for [one, other] in links {
+            neighbours[one].push(other);
+            neighbours[other].push(one);
+        }
+        Graph { neighbours, forwards }
+    }
+
+    /// That of a scenario: its hosts, then its switches. Links of names that there are not are left out.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Graph {
+        let hosts = scenario.host.iter().map(|host| (host.name.as_str(), false));
+        let switches = scenario.switch.iter().map(|switch| (switch.name.as_str(), true));
+        let (names, forwards): (Vec<&str>, Vec<bool>) = hosts.chain(switches).unzip();
+        let numbers: BTreeMap<&str, usize> = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (*name, number))
+            .collect();
+        let number = |name: &String| numbers.get(name.as_str()).copied();
+        let links = scenario.link.iter().filter_map(|link| {
+            let [one, other] = &link.between;
+            Some([number(one)?, number(other)?])
+        });
+        Graph::new(forwards, links.collect::<Vec<_>>())
+    }
+
+    /// How to reach this node.
+    #[must_use]
+    pub fn towards(&self, to: usize) -> Towards {
+        let mut distance = vec![None; self.neighbours.len()];
+        distance[to] = Some(0);
+        let mut reached = VecDeque::from([(to, 0)]);
+        while let Some((node, far)) = reached.pop_front() {
+            if node != to && !self.forwards[node] {
+                continue;
+            }
+            for &next in &self.neighbours[node] {
+                if distance[next].is_none() {
+                    distance[next] = Some(far + 1);
+                    reached.push_back((next, far + 1));
+                }
+            }
+        }
+        let is_nearer = |node: usize, next: usize| {
+            let passes = next == to || self.forwards[next];
+            passes && distance[node].is_some_and(|far| distance[next].is_some_and(|near| near + 1 == far))
+        };
+        let ports = |node: usize| {
+            let ports = self.neighbours[node].iter().enumerate();
+            ports
+                .filter(|(_, next)| is_nearer(node, **next))
+                .map(|(port, _)| port)
+                .collect()
+        };
+        let ports = (0..self.neighbours.len()).map(ports).collect();
+        Towards { distance, ports }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    const FAR: usize = usize::MAX / 2;
+
+    /// Floyd and Warshall's algorithm, where paths go on at switches alone.
+    fn distances(forwards: &[bool], links: &[[usize; 2]]) -> Vec<Vec<usize>> {
+        let count = forwards.len();
+        let mut distance = vec![vec![FAR; count]; count];
+        (0..count).for_each(|node| distance[node][node] = 0);
+        for &[one, other] in links {
+            (distance[one][other], distance[other][one]) = (1, 1);
+        }
+        for middle in (0..count).filter(|middle| forwards[*middle]) {
+            for one in 0..count {
+                for other in 0..count {
+                    let over = distance[one][middle] + distance[middle][other];
+                    distance[one][other] = distance[one][other].min(over);
+                }
+            }
+        }
+        distance
+    }
+
+    #[test]
+    fn every_path_of_random_networks_is_a_shortest_one() {
+        let (mut paths, mut detours) = (0, 0);
+        for seed in 0..300 {
+            let mut rng = Rng::new(seed, "paths");
+            let forwards: Vec<bool> = (0..rng.between(2, 12)).map(|_| rng.chance(0.6)).collect();
+            let count = forwards.len() as u64;
+            let mut links = Vec::new();
+            for _ in 0..rng.between(1, 2 * count) {
+                let (one, other) = (rng.below(count) as usize, rng.below(count) as usize);
+                if one != other {
+                    links.push([one, other]);
+                }
+            }
+            let graph = Graph::new(forwards.clone(), links.clone());
+            let known = distances(&forwards, &links);
+            // As far one way as the other.
+            for (to, known) in known.iter().enumerate() {
+                let towards = graph.towards(to);
+                for (from, far) in known.iter().enumerate() {
+                    let shortest = Some(*far).filter(|far| *far < FAR);
+                    assert_eq!(
+                        towards.distance[from], shortest,
+                        "seed {seed}: {from} to {to}, {links:?}"
+                    );
+                    // Whichever port is taken at each node, it is a shortest path.
+                    for choice in [0, usize::MAX] {
+                        let (mut node, mut steps) = (from, 0);
+                        while node != to && shortest.is_some() {
+                            assert!(
+                                steps == 0 || forwards[node],
+                                "seed {seed}: through the host {node}"
+                            );
+                            let ports = &towards.ports[node];
+                            node = graph.neighbours[node][ports[choice.min(ports.len() - 1)]];
+                            steps += 1;
+                            assert!(steps <= *far, "seed {seed}: {from} to {to}");
+                        }
+                        assert_eq!(steps, shortest.unwrap_or(0), "seed {seed}: {from} to {to}");
+                        paths += usize::from(steps > 0);
+                        detours += usize::from(steps > 1);
+                    }
+                }
+            }
+        }
+        assert!(paths > 10_000 && detours > 1000, "{paths} {detours}");
+    }
+
+    #[test]
+    fn of_paths_of_one_length_the_one_by_the_first_link_comes_first() {
+        // Host 0 and host 1, switches 2 to 5: two ways of three links.
+        let forwards = vec![false, false, true, true, true, true];
+        let links = [[0, 2], [2, 4], [2, 3], [3, 5], [4, 5], [5, 1]];
+        let graph = Graph::new(forwards, links);
+        // Switch 2's ports: to host 0, to switch 4, to switch 3.
+        assert_eq!(graph.towards(1).ports[2], [1, 2]);
+        assert_eq!(graph.towards(1).distance[0], Some(4));
+        assert_eq!(graph.towards(0).ports[5], [0, 1]);
+    }
+}
