@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -45,7 +45,7 @@ fn answers(file: &str, commands: &str) -> Vec<Value> {
     objects(&out)
 }
 
-const STOP_AND_WAIT: &str = "examples/scenarios/stop-and-wait.toml";
+pub(super) const STOP_AND_WAIT: &str = "examples/scenarios/stop-and-wait.toml";
 const LOSSY: &str = "examples/scenarios/tcp-lossy.toml";
 
 #[test]
@@ -141,8 +141,8 @@ fn what_cannot_be_debugged_is_a_bad_input() {
 }
 
 /// A client of the Debug Adapter.
-struct Client {
-    child: std::process::Child,
+pub(super) struct Client {
+    pub(super) child: std::process::Child,
     out: std::io::BufReader<std::process::ChildStdout>,
     sequence: u64,
     /// Events that came before the answer that was waited for.
@@ -150,7 +150,7 @@ struct Client {
 }
 
 impl Client {
-    fn start() -> Client {
+    pub(super) fn start() -> Client {
         let mut child = Command::new(env!("CARGO_BIN_EXE_hawser"))
             .args(["debug", "--dap"])
             .current_dir(root())
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    fn read(&mut self) -> Value {
+    pub(super) fn read(&mut self) -> Value {
         use std::io::{BufRead, Read};
         let mut header = String::new();
         self.out.read_line(&mut header).expect("a header");
@@ -178,14 +178,13 @@ impl Client {
     }
 
     /// The answer to a request.
-    fn ask(&mut self, command: &str, arguments: Value) -> Value {
-        self.sequence += 1;
-        let body = json!({
-            "seq": self.sequence, "type": "request", "command": command, "arguments": arguments,
-        });
-        let body = body.to_string();
-        let stdin = self.child.stdin.as_mut().expect("a pipe");
-        write!(stdin, "Content-Length: {}\r\n\r\n{body}", body.len()).expect("it is written");
+    pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Value {
+        self.send(command, arguments);
+        self.answer(command)
+    }
+
+    /// The answer to the last request.
+    pub(super) fn answer(&mut self, command: &str) -> Value {
         loop {
             let message = self.read();
             if message["type"] == "event" {
@@ -200,15 +199,26 @@ impl Client {
         }
     }
 
+    /// Sends a request, and waits for nothing.
+    pub(super) fn send(&mut self, command: &str, arguments: Value) {
+        self.sequence += 1;
+        let body = json!({
+            "seq": self.sequence, "type": "request", "command": command, "arguments": arguments,
+        });
+        let body = body.to_string();
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        write!(stdin, "Content-Length: {}\r\n\r\n{body}", body.len()).expect("it is written");
+    }
+
     /// The body of the answer to a request that is obeyed.
-    fn obeyed(&mut self, command: &str, arguments: Value) -> Value {
+    pub(super) fn obeyed(&mut self, command: &str, arguments: Value) -> Value {
         let answer = self.ask(command, arguments);
         assert_eq!(answer["success"], true, "{answer}");
         answer["body"].clone()
     }
 
     /// The body of the next event with this name.
-    fn event(&mut self, name: &str) -> Value {
+    pub(super) fn event(&mut self, name: &str) -> Value {
         loop {
             let message = if self.events.is_empty() {
                 self.read()
@@ -222,7 +232,7 @@ impl Client {
     }
 
     /// Goes elsewhere: the stop, and the innermost frame there.
-    fn go(&mut self, command: &str) -> (Value, Value) {
+    pub(super) fn go(&mut self, command: &str) -> (Value, Value) {
         self.obeyed(command, json!({ "threadId": 1 }));
         let stop = self.event("stopped");
         let stack = self.obeyed("stackTrace", json!({ "threadId": stop["threadId"] }));
@@ -230,7 +240,7 @@ impl Client {
     }
 
     /// A client that has launched a run of stop-and-wait.
-    fn launched() -> Client {
+    pub(super) fn launched() -> Client {
         let mut client = Client::start();
         let able = client.obeyed(
             "initialize",
@@ -247,14 +257,14 @@ impl Client {
 }
 
 /// The path of the example, and its text.
-fn example() -> (PathBuf, String) {
+pub(super) fn example() -> (PathBuf, String) {
     let path = root().join("examples/stop-and-wait.mtp");
     let path = path.canonicalize().expect("the example");
     let text = std::fs::read_to_string(&path).expect("the example");
     (path, text)
 }
 
-fn line_of(text: &str, part: &str) -> usize {
+pub(super) fn line_of(text: &str, part: &str) -> usize {
     text.lines().position(|line| line.contains(part)).expect(part) + 1
 }
 

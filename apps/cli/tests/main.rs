@@ -2,6 +2,7 @@
 //! measured in a program of their own, and so is what takes a user namespace.
 
 mod capture;
+mod dap;
 mod debug;
 mod demo;
 mod dissector;
@@ -17,6 +18,7 @@ mod logs;
 mod lsp;
 mod mtp;
 mod mutants;
+mod neovim;
 mod page;
 mod picture;
 mod place;

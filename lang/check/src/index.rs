@@ -89,8 +89,8 @@ pub struct Member {
 pub struct Index {
     /// By the place of the name.
     pub declarations: HashMap<Span, Declaration>,
-    /// What each name that was resolved stands for, declarations included.
-    pub uses: HashMap<Span, Meaning>,
+    /// What each name that was resolved stands for, declarations included, in order of place.
+    pub uses: Vec<(Span, Meaning)>,
     /// What could stand at the place that was asked about.
     pub members: Vec<Member>,
 }
@@ -98,7 +98,8 @@ pub struct Index {
 /// What is noted while a program is checked.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    uses: RefCell<HashMap<Span, Meaning>>,
+    /// As they are resolved; of a name that is resolved again the last counts.
+    uses: RefCell<Vec<(Span, Meaning)>>,
     locals: RefCell<Vec<Declaration>>,
     wire: RefCell<HashMap<Span, (u32, u32)>>,
     members: RefCell<Vec<Member>>,
@@ -119,7 +120,7 @@ impl Checker<'_> {
     /// Notes that a name stands for what is declared at a place.
     pub(crate) fn note_use(&self, at: Span, declared: Span) {
         if let Some(notes) = &self.notes {
-            notes.uses.borrow_mut().insert(at, Meaning::Declared(declared));
+            notes.uses.borrow_mut().push((at, Meaning::Declared(declared)));
         }
     }
 
@@ -155,13 +156,21 @@ impl Checker<'_> {
 
     /// Notes one of these members, which the language brings.
     pub(crate) fn note_member_of(&self, name: &Ident, members: impl FnOnce() -> Vec<Member>) {
-        let Some(notes) = &self.notes else { return };
+        if self.notes.is_none() {
+            return;
+        }
         let members = members();
         if let Some(member) = members.iter().find(|member| member.name == name.name) {
-            let meaning = Meaning::Builtin(member.kind, member.form.clone());
-            notes.uses.borrow_mut().insert(name.span, meaning);
+            self.note_brought(name, member.clone());
         }
         self.answer(name.span, || members);
+    }
+
+    fn note_brought(&self, name: &Ident, member: Member) {
+        if let Some(notes) = &self.notes {
+            let meaning = Meaning::Builtin(member.kind, member.form);
+            notes.uses.borrow_mut().push((name.span, meaning));
+        }
     }
 
     /// Notes a field of a structure where its name stands.
@@ -173,11 +182,34 @@ impl Checker<'_> {
         let declared =
             record.and_then(|record| record.members.iter().find(|member| member.name.name == name.name));
         match declared {
-            Some(member) => {
-                self.note_use(name.span, member.name.span);
-                self.answer(name.span, || self.members_of(&Ty::Struct(id)));
+            Some(member) => self.note_use(name.span, member.name.span),
+            None => {
+                if let Some(member) = self.brought_field(id, &name.name) {
+                    self.note_brought(name, member);
+                }
             }
-            None => self.note_member_of(name, || self.members_of(&Ty::Struct(id))),
+        }
+        self.answer(name.span, || self.fields_of(id));
+    }
+
+    /// A field that the language gives a structure, found without showing all others.
+    fn brought_field(&self, id: StructId, name: &str) -> Option<Member> {
+        let field = |id| {
+            let field = self.field_named(id, name)?;
+            Some(member(name, Kind::Field, &self.show(&field.ty)))
+        };
+        match self.record_of(id).map(|record| self.records[record].kind) {
+            Some(RecordKind::Event(..)) => field(id).or_else(|| field(EVENT)),
+            Some(RecordKind::Context(_)) if name == "self" => Some(member(name, Kind::Field, "id_t")),
+            Some(
+                RecordKind::Context(_)
+                | RecordKind::Struct
+                | RecordKind::Scratchpad
+                | RecordKind::Signal(_)
+                | RecordKind::Opt
+                | RecordKind::Blueprint,
+            )
+            | None => field(id),
         }
     }
 
@@ -277,11 +309,14 @@ impl Checker<'_> {
         self.declared_values(&mut declared);
         self.declared_records(&wire, &mut declared);
         self.declared_rules(&mut declared);
-        let mut declarations = HashMap::new();
+        let mut declarations = HashMap::with_capacity(declared.len());
         for declaration in declared {
-            uses.insert(declaration.at, Meaning::Declared(declaration.at));
+            uses.push((declaration.at, Meaning::Declared(declaration.at)));
             declarations.insert(declaration.at, declaration);
         }
+        uses.reverse();
+        uses.sort_by_key(|(at, _)| (at.file, at.start, at.end));
+        uses.dedup_by_key(|(at, _)| *at);
         Index {
             declarations,
             uses,

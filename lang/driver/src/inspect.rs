@@ -29,6 +29,7 @@ pub fn inspect(
         mut sources,
         files,
         mut diagnostics,
+        ..
     } = load::beside(&program.files, &[]);
     let number = sources.add(NAME, text);
     let (parsed, found) = hawser_syntax::parse_expression(text, number);

@@ -20,6 +20,7 @@ mod loader;
 mod offload;
 mod render;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use hawser_check::index::Index;
@@ -57,7 +58,8 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
         sources,
         files,
         mut diagnostics,
-    } = load::load(loader, path);
+        ..
+    } = load::load(loader, path, Vec::new());
     if has_errors(&diagnostics) {
         return Compilation {
             module: None,
@@ -83,17 +85,46 @@ pub struct Analysis {
     pub files: Vec<hawser_syntax::ast::File>,
     /// What the names stand for, as far as the trees go.
     pub index: Index,
+    /// The numbers of the files that something was found in while they were loaded and parsed.
+    flawed: BTreeSet<u32>,
 }
 
 /// Compiles a program for an editor: its names are known also where it has errors. `asked` is the place of a
 /// name, as the files are numbered; the index then has what could stand there.
 #[must_use]
 pub fn analyse(loader: &dyn Loader, path: &Path, asked: Option<Span>) -> Analysis {
+    analysed(loader, path, asked, Vec::new())
+}
+
+/// What [`analyse`] gives, where some text may be another than in an analysis before: the files that are the
+/// same are not parsed again.
+#[must_use]
+pub fn analyse_again(loader: &dyn Loader, path: &Path, before: Analysis) -> Analysis {
+    let texts = before.compilation.sources.into_files().into_iter();
+    let trees = before.files.into_iter().zip(0u32..);
+    let parsed = texts.zip(trees).map(|(source, (tree, number))| {
+        let is_clean = !before.flawed.contains(&number);
+        is_clean.then_some(load::Parsed { source, tree })
+    });
+    analysed(loader, path, None, parsed.collect())
+}
+
+fn analysed(
+    loader: &dyn Loader,
+    path: &Path,
+    asked: Option<Span>,
+    before: Vec<Option<load::Parsed>>,
+) -> Analysis {
     let load::Loaded {
         sources,
         files,
         mut diagnostics,
-    } = load::load(loader, path);
+        ..
+    } = load::load(loader, path, before);
+    let flawed = diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic.span.file)
+        .collect();
     let (module, found, index) = hawser_check::check_with_index(&name_of(path), &sources, &files, asked);
     // As in `compile_with`: what is wrong with half a tree follows from what could not be read.
     let module = if has_errors(&diagnostics) {
@@ -110,6 +141,7 @@ pub fn analyse(loader: &dyn Loader, path: &Path, asked: Option<Span>) -> Analysi
         },
         files,
         index,
+        flawed,
     }
 }
 
@@ -131,6 +163,7 @@ pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compil
         sources,
         files,
         mut diagnostics,
+        ..
     } = load::beside(&program.files, attached);
     if has_errors(&diagnostics) {
         return Compilation {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use hawser_syntax::ast::{File, ItemKind};
-use hawser_syntax::{Diagnostic, MAX_TEXT_BYTES, SourceMap, Span};
+use hawser_syntax::{Diagnostic, MAX_TEXT_BYTES, SourceFile, SourceMap, Span};
 
 use crate::library;
 use crate::loader::{LoadError, Loader};
@@ -13,19 +13,28 @@ use crate::loader::{LoadError, Loader};
 pub const MAX_FILES: usize = 64;
 
 /// All files of a program, parsed.
+#[derive(Default)]
 pub(crate) struct Loaded {
     pub(crate) sources: SourceMap,
     /// `files[i]` is the tree of file number `i`.
     pub(crate) files: Vec<File>,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// What was parsed before, by number: trees that are not needed yet.
+    before: Vec<Option<Parsed>>,
 }
 
-/// Loads and parses `path` and all that it imports, directly or not.
-pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
+/// A file that was parsed before, without a diagnostic.
+pub(crate) struct Parsed {
+    pub(crate) source: SourceFile,
+    pub(crate) tree: File,
+}
+
+/// Loads and parses `path` and all that it imports, directly or not. What was parsed before, by the number of
+/// the file, is parsed again only if it is another text now.
+pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>) -> Loaded {
     let mut out = Loaded {
-        sources: SourceMap::default(),
-        files: Vec::new(),
-        diagnostics: Vec::new(),
+        before,
+        ..Loaded::default()
     };
     let mut known = BTreeSet::from([loader.identity(path)]);
     match loader.load(path) {
@@ -64,11 +73,7 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
 
 /// Parses the files of a program, which are known, and more behind them.
 pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Loaded {
-    let mut out = Loaded {
-        sources: SourceMap::default(),
-        files: Vec::new(),
-        diagnostics: Vec::new(),
-    };
+    let mut out = Loaded::default();
     for (path, text) in known {
         out.add(Path::new(path), text.clone());
     }
@@ -109,11 +114,22 @@ fn imports(loaded: &Loaded, importing: usize) -> Vec<(Target, Span)> {
 
 impl Loaded {
     fn add(&mut self, path: &Path, text: String) {
-        let number = self.files.len() as u32;
-        let (file, diagnostics) = hawser_syntax::parse(&text, number);
-        self.files.push(file);
+        let number = self.files.len();
+        let path = path.display().to_string();
+        let is_same = |parsed: &mut Parsed| parsed.source.path == path && parsed.source.text == text;
+        let before = self
+            .before
+            .get_mut(number)
+            .and_then(|parsed| parsed.take_if(is_same));
+        if let Some(Parsed { source, tree }) = before {
+            self.files.push(tree);
+            self.sources.add_file(source);
+            return;
+        }
+        let (tree, diagnostics) = hawser_syntax::parse(&text, number as u32);
+        self.files.push(tree);
         self.diagnostics.extend(diagnostics);
-        self.sources.add(path.display().to_string(), text);
+        self.sources.add(path, text);
     }
 
     /// Loads an imported file, unless it is known; gives what was wrong with it.

@@ -49,16 +49,22 @@ impl Workspace {
     /// well, so that an editor can take back what it showed.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<FileDiagnostics> {
-        let first_root = |path| self.roots(path).into_iter().next();
+        let first_root = |path: &Path| self.roots(path).into_iter().next();
         let roots: BTreeSet<PathBuf> = self.open_paths().filter_map(first_root).collect();
         let mut by_file: BTreeMap<PathBuf, Vec<Problem>> = BTreeMap::new();
         for root in roots {
             let program = self.program(&root);
+            let is_exchanged = self.written_for(&root).is_some();
             for path in &program.paths {
                 by_file.entry(path.clone()).or_default();
             }
             for diagnostic in &program.analysis.compilation.diagnostics {
                 let place = program.place(diagnostic.span);
+                // What the others have for the sake of the usual part may be unused.
+                let is_of_the_part = || first_root(&place.path).is_some_and(|first| first == root);
+                if is_exchanged && diagnostic.severity == Severity::Warning && !is_of_the_part() {
+                    continue;
+                }
                 let problems = by_file.entry(place.path).or_default();
                 let problem = problem(&program, diagnostic);
                 // A file of two programs is at fault once.

@@ -25,8 +25,7 @@ impl Program {
         let files = analysis.compilation.sources.files();
         let paths = files.iter().map(|file| loader.identity(Path::new(&file.path)));
         let paths = paths.collect();
-        let mut names: Vec<(Span, Meaning)> = analysis.index.uses.drain().collect();
-        names.sort_by_key(|(at, _)| (at.file, at.start, at.end));
+        let names = std::mem::take(&mut analysis.index.uses);
         let missing = analysis.compilation.diagnostics.iter();
         let incomplete = missing
             .map(|diagnostic| diagnostic.code)

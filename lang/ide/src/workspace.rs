@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use hawser_driver::{Instead, LoadError, Loader, analyse, library};
+use hawser_driver::{Analysis, Instead, LoadError, Loader, analyse, analyse_again, library};
 use hawser_syntax::{MAX_TEXT_BYTES, Span};
 
 use crate::program::Program;
@@ -23,6 +23,8 @@ pub struct Workspace {
     known: BTreeMap<PathBuf, Known>,
     /// By the file that a program begins with.
     programs: RefCell<BTreeMap<PathBuf, Rc<Program>>>,
+    /// Programs of which some text changed since: most of their files need not be parsed again.
+    stale: RefCell<BTreeMap<PathBuf, Analysis>>,
 }
 
 impl Workspace {
@@ -34,6 +36,7 @@ impl Workspace {
             open: BTreeMap::new(),
             known: BTreeMap::new(),
             programs: RefCell::default(),
+            stale: RefCell::default(),
         }
     }
 
@@ -46,6 +49,7 @@ impl Workspace {
             }
         }
         self.programs.borrow_mut().clear();
+        self.stale.borrow_mut().clear();
     }
 
     /// Opens a text, or replaces one that is open; it goes before what the loader has.
@@ -142,15 +146,24 @@ impl Workspace {
             open: texts,
             under: &here,
         };
-        self.checked(&supposed, root, asked)
+        self.checked(&supposed, root, |texts, root| analyse(texts, root, asked))
     }
 
     fn analyse(&self, root: &Path) -> Program {
-        self.checked(&self.texts(), root, None)
+        let before = self.stale.borrow_mut().remove(root);
+        self.checked(&self.texts(), root, |texts, root| match before {
+            Some(before) => analyse_again(texts, root, before),
+            None => analyse(texts, root, None),
+        })
     }
 
     /// The program that begins with a file, or the one that a part is written for.
-    fn checked(&self, texts: &dyn Loader, root: &Path, asked: Option<Span>) -> Program {
+    fn checked(
+        &self,
+        texts: &dyn Loader,
+        root: &Path,
+        analyse: impl FnOnce(&dyn Loader, &Path) -> Analysis,
+    ) -> Program {
         match self.written_for(root) {
             Some((whole, part)) => {
                 let exchanged = Instead {
@@ -158,28 +171,35 @@ impl Workspace {
                     part: &part,
                     other: root,
                 };
-                Program::new(analyse(&exchanged, &whole, asked), &exchanged)
+                Program::new(analyse(&exchanged, &whole), &exchanged)
             }
-            None => Program::new(analyse(texts, root, asked), texts),
+            None => Program::new(analyse(texts, root), texts),
         }
     }
 
     /// A file that nobody imports and that deploys nothing may be written for a program beside it, in place of
     /// a part there: the one that declares the most of the same names. The program, and that part.
-    fn written_for(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+    pub(crate) fn written_for(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let own = self.known.get(path)?;
         let is_imported = |known: &Known| known.imports.iter().any(|import| import == path);
         if own.deploys || self.known.values().any(is_imported) {
             return None;
         }
         let shared = |other: &Known| own.declares.intersection(&other.declares).count();
-        let beside = self.known.iter().filter(|(other, known)| {
-            other.parent() == path.parent() && *other != path && !known.deploys && shared(known) > 0
-        });
-        let (part, _) = beside.max_by_key(|(_, known)| shared(known))?;
+        let mut beside: Vec<(usize, &PathBuf)> = self
+            .known
+            .iter()
+            .filter(|(other, known)| other.parent() == path.parent() && *other != path && !known.deploys)
+            .map(|(other, known)| (shared(known), other))
+            .filter(|(shared, _)| *shared > 0)
+            .collect();
+        beside.sort();
+        // Of several that take the same place, the one that a program imports.
         let deploys = |root: &PathBuf| self.known.get(root).is_some_and(|known| known.deploys);
-        let whole = self.roots(part).into_iter().find(deploys)?;
-        Some((whole, part.clone()))
+        beside.into_iter().rev().find_map(|(_, part)| {
+            let whole = self.roots(part).into_iter().find(deploys)?;
+            Some((whole, part.clone()))
+        })
     }
 
     fn texts(&self) -> Texts<'_> {
@@ -232,11 +252,16 @@ impl Workspace {
         self.known.insert(path.to_path_buf(), known);
     }
 
-    /// Forgets the programs that a file is part of, or may become part of.
+    /// Forgets the programs that a file is part of, or may become part of; their trees are kept.
     fn forget(&self, path: &Path) {
-        self.programs
-            .borrow_mut()
-            .retain(|_, program| !program.depends_on(path));
+        let programs = std::mem::take(&mut *self.programs.borrow_mut());
+        let (gone, kept) = programs
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, program)| program.depends_on(path));
+        *self.programs.borrow_mut() = kept;
+        let stale = gone.into_iter();
+        let stale = stale.filter_map(|(root, program)| Some((root, Rc::into_inner(program)?.analysis)));
+        self.stale.borrow_mut().extend(stale);
     }
 }
 

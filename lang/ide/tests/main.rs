@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // tests read files
 
+mod edit;
 mod hostile;
 mod hover;
 mod names;

@@ -165,12 +165,11 @@ fn another_congestion_control_is_checked_in_the_program_that_it_is_for() {
         .iter()
         .find(|path| path.ends_with("newreno.mtp"))
         .expect("it is there");
+    // Nor in the others, which have things that this one does not need; FAST takes the same place.
     let found = workspace.diagnostics();
-    let problems = found
-        .iter()
-        .find(|file| file.path == *other)
-        .map(|file| &file.problems);
-    assert_eq!(problems, Some(&Vec::new()));
+    let faulty: Vec<_> = found.iter().filter(|file| !file.problems.is_empty()).collect();
+    assert!(faulty.is_empty(), "{faulty:?}");
+    assert!(found.iter().any(|file| file.path == *other));
     let text = workspace.text(other).expect("it is open");
     let place = workspace
         .definition(other, find(text, "slow_start", 0))

@@ -30,7 +30,7 @@ pub use format::{MAX_COLUMNS, format};
 pub use nearest::nearest;
 pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse, parse_expression};
 pub use printable::{OneLine, Printable, masked};
-pub use source::SourceMap;
+pub use source::{SourceFile, SourceMap};
 
 /// The largest text that is parsed.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;

@@ -21,11 +21,7 @@ impl SourceMap {
     /// Adds a file and returns its number.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> u32 {
         let text = text.into();
-        let behind = text
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| *byte == b'\n')
-            .map(|(at, _)| at as u32 + 1);
+        let behind = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
         let line_starts = std::iter::once(0).chain(behind).collect();
         self.files.push(SourceFile {
             path: path.into(),
@@ -33,6 +29,18 @@ impl SourceMap {
             line_starts,
         });
         (self.files.len() - 1) as u32
+    }
+
+    /// Adds a file of another compilation and returns its number.
+    pub fn add_file(&mut self, file: SourceFile) -> u32 {
+        self.files.push(file);
+        (self.files.len() - 1) as u32
+    }
+
+    /// The files, by number.
+    #[must_use]
+    pub fn into_files(self) -> Vec<SourceFile> {
+        self.files
     }
 
     /// The file with this number.
