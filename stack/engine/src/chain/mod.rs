@@ -25,7 +25,7 @@ use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
 pub use tap::{Before, Counted, EventTap, Received, TapEvent};
-pub(crate) use tap::{Nothing, Observer, Tap};
+pub(crate) use tap::{Nothing, Tap};
 
 use crate::interact::Interactive;
 use crate::program::Program;
