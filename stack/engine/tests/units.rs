@@ -273,3 +273,62 @@ fn bytes_of_several_units_are_read_in_the_order_of_their_flushes() {
     }
     assert_eq!(read(&mut pair.stacks[1], theirs), "ccaabb");
 }
+
+fn message_of(stack: &mut Stack, handle: Handle) -> Option<String> {
+    let mut out = Vec::new();
+    let is_some = stack
+        .recv_message(Instant::from_nanos(1), handle, &mut out)
+        .expect("a handle");
+    is_some.then(|| String::from_utf8_lossy(&out).into_owned())
+}
+
+#[test]
+fn a_unit_of_a_stated_size_is_read_as_a_message() {
+    let (mut pair, [ours, theirs]) = pair(End::Size);
+    let count = 3 * LIMIT as u64;
+    for n in 0..count {
+        let sent = pair.stacks[0].send_message(Instant::from_nanos(1), ours, text(n).as_bytes());
+        assert_eq!(sent, Ok(true), "{n}");
+        pair.settle();
+    }
+    for n in 0..count {
+        assert_eq!(message_of(&mut pair.stacks[1], theirs), Some(text(n)));
+    }
+    assert_eq!(message_of(&mut pair.stacks[1], theirs), None);
+    assert_eq!(pair.stacks.each_ref().map(Stack::held_bytes), [(0, 0); 2]);
+}
+
+#[test]
+fn a_unit_that_was_ended_is_no_message_and_holds_nothing() {
+    let (mut pair, [ours, theirs]) = pair(End::Instruction);
+    for n in 0..3 {
+        let sent = pair.stacks[0].send(Instant::from_nanos(1), ours, text(n).as_bytes());
+        assert_eq!(sent, Ok(text(n).len()));
+    }
+    pair.settle();
+    assert!(pair.stacks[1].readable(theirs) > 0);
+    assert_eq!(message_of(&mut pair.stacks[1], theirs), None);
+    assert_eq!(pair.stacks[1].held_bytes(), (0, 0));
+}
+
+#[test]
+fn a_message_goes_out_whole_or_not_at_all() {
+    let (mut pair, [ours, _]) = pair(End::Never);
+    let stack = &mut pair.stacks[0];
+    let mut send = |length: usize| stack.send_message(Instant::from_nanos(1), ours, &vec![7; length]);
+    let limits = hawser_engine::Limits::default();
+    let (longest, first) = (limits.tx_bytes as usize, limits.first_bytes as usize);
+    assert_eq!(send(0), Err(RequestError::MessageEmpty));
+    assert_eq!(
+        send(longest + 1),
+        Err(RequestError::MessageTooLong(limits.tx_bytes))
+    );
+    // The first may be longer than what a connection holds before any bytes have left it.
+    assert_eq!(send(4 * first), Ok(true));
+    assert_eq!(send(1), Ok(false), "this program never lets bytes go");
+    assert_eq!(
+        [RequestError::MessageTooLong(1), RequestError::MessageEmpty].map(RequestError::errno),
+        [Errno(90), Errno(22)],
+        "EMSGSIZE, EINVAL"
+    );
+}

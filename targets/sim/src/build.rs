@@ -13,15 +13,16 @@ use hawser_time::Instant;
 
 use crate::app::bulk::Bulk;
 use crate::app::messages::{Messages, Schedule};
+use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
-use crate::app::{Close, Endpoint, Open, Plan, Script, Side};
+use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Side};
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
 use crate::rng::Rng;
 use crate::scenario::units::{Sizes, Value};
-use crate::scenario::{Closing, Flow, Opening, Rules, Scenario, ScenarioError, State};
+use crate::scenario::{Closing, Delivery, Flow, Opening, Rules, Scenario, ScenarioError, State};
 use crate::switch::Switch;
 use crate::wire::SimWire;
 use crate::world::{Change, World};
@@ -29,6 +30,11 @@ use crate::world::{Change, World};
 /// What the clock shows at a scenario's start. Not 0, so that programs may take a time of 0 for
 /// "never".
 pub const START: Instant = Instant::after(Duration::from_secs(1));
+
+/// How long a reader waits for datagrams after the last one was due to be sent.
+const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// Why a program cannot be had: the error of what finds programs, which is the caller's.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
@@ -282,10 +288,11 @@ fn add_flows(
                     0 => format!("flow/{number}.{k}"),
                     _ => format!("flow/{number}.{k}/{round}"),
                 };
-                let (app, scripts) = scripts(flow, start, seed, &label);
+                let (app, scripts, carries) = scripts(flow, start, seed, &label);
                 let mut ends = [(0, 0); 2];
-                for (side, script) in [Side::Client, Side::Server].into_iter().zip(scripts) {
+                for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
                     let i = side as usize;
+                    let is_lossy = matches!(carries, Carries::Datagrams { .. });
                     let plan = Plan {
                         flow: built.flows.len(),
                         open: opens[i],
@@ -293,6 +300,8 @@ fn add_flows(
                         after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
                         close: close(flow.close, side),
                         ends: scenario.linger.0 > 0,
+                        sees_end: !is_lossy && !(flow.one_way && side == Side::Client),
+                        carries,
                         read_rate: flow.read_rate.map(|rate| rate.0 / 8),
                         read_stop: flow.read_stop.into(),
                         buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
@@ -336,8 +345,11 @@ fn opens(flow: &Flow, client: SocketAddr, server: SocketAddr) -> [Open; 2] {
     }
 }
 
+/// What an application is called, what its two ends do, and what each is promised.
+type Scripts = (&'static str, [Box<dyn Script>; 2], [Carries; 2]);
+
 /// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.
-fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> (&'static str, [Box<dyn Script>; 2]) {
+fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
     let mut rng = Rng::new(seed, &format!("{label}/sizes"));
     let bounds = |sizes: Sizes| (sizes.min, sizes.max);
     if let Some(request) = flow.request {
@@ -346,7 +358,7 @@ fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> (&'static str
         let end = |side| -> Box<dyn Script> {
             Box::new(Request::new(side, exchanges.clone(), request.think.into()))
         };
-        return ("request", [end(Side::Client), end(Side::Server)]);
+        return ("request", SIDES.map(end), Default::default());
     }
     if let Some(messages) = flow.messages {
         let back = if messages.both_ways { messages.count } else { 0 };
@@ -356,11 +368,35 @@ fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> (&'static str
         let end = |side| -> Box<dyn Script> {
             Box::new(Messages::new(side, forward.clone(), backward.clone(), start))
         };
-        return ("messages", [end(Side::Client), end(Side::Server)]);
+        let carries = match messages.delivery {
+            Delivery::Stream => Default::default(),
+            Delivery::Messages => [
+                Carries::Messages(sizes_of(&forward, &backward)),
+                Carries::Messages(sizes_of(&backward, &forward)),
+            ],
+            Delivery::Datagrams => {
+                [(&forward, &backward), (&backward, &forward)].map(|(outgoing, incoming)| {
+                    let sizes = sizes_of(outgoing, incoming);
+                    Carries::Datagrams {
+                        may_lose: (sizes.incoming.len() as f64 * messages.may_lose.0) as u64,
+                        sizes,
+                        until: forward.last_due(start) + DATAGRAM_WAIT,
+                    }
+                })
+            }
+        };
+        return ("messages", SIDES.map(end), carries);
     }
     let (forward, backward) = flow.bulk.map_or((0, 0), |bulk| (bulk.bytes.0, bulk.back.0));
     let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, forward, backward)) };
-    ("bulk", [end(Side::Client), end(Side::Server)])
+    ("bulk", SIDES.map(end), Default::default())
+}
+
+fn sizes_of(outgoing: &Schedule, incoming: &Schedule) -> MessageSizes {
+    MessageSizes {
+        outgoing: outgoing.sizes(),
+        incoming: incoming.sizes(),
+    }
 }
 
 fn close(closing: Closing, side: Side) -> Close {

@@ -91,8 +91,20 @@ pub struct DirectionReport {
     pub bits_per_second: Option<f64>,
     /// SHA-256 of what was read.
     pub sha256: String,
-    /// Whether it is that of what was sent.
+    /// Whether it is that of what was sent; of datagrams, whether each that was read is one that was sent.
     pub sha256_ok: bool,
+    /// Messages, where they are delivered whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesReport>,
+}
+
+/// Messages of one direction that are delivered whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MessagesReport {
+    /// Those that the sender handed over.
+    pub sent: u64,
+    /// Those that the receiving application has read.
+    pub received: u64,
 }
 
 /// A distribution of times, in seconds.
@@ -224,7 +236,8 @@ impl fmt::Display for FlowReport {
             if self.ok { "" } else { " FAILED" }
         )?;
         for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
-            if direction.bytes > 0 || !direction.sha256_ok {
+            let sent = direction.messages.map_or(0, |messages| messages.sent);
+            if direction.bytes > 0 || sent > 0 || !direction.sha256_ok {
                 writeln!(f, "  {arrow} {direction}")?;
             }
         }
@@ -240,6 +253,9 @@ impl fmt::Display for FlowReport {
 
 impl fmt::Display for DirectionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(MessagesReport { sent, received }) = self.messages {
+            write!(f, "{received} of {sent} messages, ")?;
+        }
         write!(f, "{} bytes", self.bytes)?;
         if let (Some(seconds), Some(rate)) = (self.seconds, self.bits_per_second) {
             write!(f, " in {seconds:.6} s, {:.3} Mbit/s", rate / 1e6)?;

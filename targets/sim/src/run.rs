@@ -16,7 +16,9 @@ use crate::frame::Frame;
 use crate::host::Host;
 use crate::link::Pipe;
 use crate::pcap;
-use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, SwitchReport, Times};
+use crate::report::{
+    DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, Report, SwitchReport, Times,
+};
 use crate::scenario::Scenario;
 use crate::scenario::units::Span;
 use crate::standing::{EndStanding, standing};
@@ -413,7 +415,14 @@ fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant)
         seconds: taken,
         bits_per_second: rate,
         sha256: receiver.received_sha256.clone(),
-        sha256_ok: receiver.received_sha256 == sender.sent_sha256,
+        sha256_ok: receiver.received_ok || receiver.received_sha256 == sender.sent_sha256,
+        messages: sender
+            .messages
+            .zip(receiver.messages)
+            .map(|([sent, _], [_, received])| MessagesReport {
+                sent: sent.done,
+                received: received.done,
+            }),
     }
 }
 

@@ -10,6 +10,7 @@
 //! drawn and what is checked. No program is named here: what one can do is claimed ([`Abilities`]).
 
 mod abilities;
+mod carried;
 mod themes;
 
 use std::fmt::Write;
@@ -17,6 +18,9 @@ use std::fmt::Write;
 use hawser_ir::{Module, Ty};
 
 pub use abilities::{Abilities, Ability, UnknownAbility};
+pub use carried::Carried;
+
+pub use crate::scenario::Delivery;
 
 use crate::report::Report;
 use crate::rng::Rng;
@@ -47,19 +51,28 @@ pub struct Subject<'a> {
     pub program: &'a str,
     /// What it can do.
     pub abilities: Abilities,
+    /// What it carries.
+    pub carried: Carried,
     /// The width of its param `START`, if it has one: where its numbers begin.
     pub start_bits: Option<u8>,
 }
 
 impl<'a> Subject<'a> {
-    /// A program of which nothing is known but what it can do.
+    /// A program that carries streams, of which nothing is known but what it can do.
     #[must_use]
     pub fn new(program: &'a str, abilities: Abilities) -> Subject<'a> {
         Subject {
             program,
             abilities,
+            carried: Carried::default(),
             start_bits: None,
         }
+    }
+
+    /// The same, with what it carries.
+    #[must_use]
+    pub fn carrying(self, carried: Carried) -> Subject<'a> {
+        Subject { carried, ..self }
     }
 
     /// The same, with what its compiled form shows.
@@ -79,6 +92,9 @@ impl<'a> Subject<'a> {
 pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     let mut scenario = usual(seed, subject);
     themes::apply(&mut scenario, subject);
+    if subject.carried != Carried::default() {
+        carried::apply(&mut scenario, subject);
+    }
     scenario
 }
 
@@ -249,6 +265,7 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
         open,
         close,
         again: 0,
+        one_way: false,
         read_stop: Span(0),
         send_buffer: None,
         receive_buffer: None,
@@ -301,6 +318,8 @@ fn messages(rng: &mut Rng) -> Messages {
         },
         interval: span(rng, 0, 100 * MILLISECOND),
         both_ways: rng.chance(0.5),
+        delivery: Delivery::Stream,
+        may_lose: Share(1.0),
     }
 }
 
@@ -332,13 +351,34 @@ mod tests {
     const EVERYTHING: Subject<'_> = Subject {
         program: "x",
         abilities: Abilities::ALL,
+        carried: Carried {
+            delivery: Delivery::Stream,
+            longest: Carried::LONGEST,
+            one_way: false,
+        },
         start_bits: Some(32),
     };
 
     #[test]
     fn every_seed_gives_a_good_scenario_and_always_the_same() {
         for seed in 0..500 {
-            for subject in [EVERYTHING, Subject::new("x", Abilities::MINIMAL)] {
+            let plain = Subject::new("x", Abilities::MINIMAL);
+            let carrying = |delivery, one_way| {
+                EVERYTHING.carrying(Carried {
+                    delivery,
+                    one_way,
+                    ..Carried::default()
+                })
+            };
+            let subjects = [
+                EVERYTHING,
+                plain,
+                carrying(Delivery::Stream, true),
+                carrying(Delivery::Messages, false),
+                carrying(Delivery::Datagrams, false),
+                carrying(Delivery::Datagrams, true),
+            ];
+            for subject in subjects {
                 let drawn = scenario(seed, &subject);
                 let text = drawn.to_toml().expect("it can be written");
                 assert_eq!(

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let trial = Trial {
         args,
         texts: &texts,
-        subject: Subject::new(&args.program, args.claims.abilities()).known(loaded.module()),
+        subject: args.claims.subject(&args.program).known(loaded.module()),
     };
     // What fails on the program as it is would kill everything.
     if trial.first_failure(loaded.module())?.is_some() {

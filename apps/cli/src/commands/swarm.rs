@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
-use hawser::sim::swarm::{self, Abilities, Ability, Subject};
+use hawser::sim::swarm::{self, Abilities, Ability, Carried, Delivery, Subject};
 use hawser::sim::{self, Report, Scenario, Shrunk, Story};
 use serde_json::json;
 
@@ -82,10 +82,39 @@ pub(crate) struct Claims {
         conflicts_with = "plain"
     )]
     without: Vec<Ability>,
+    /// What the program carries: `stream`, or what it promises about messages: `messages` (each whole, once, in any
+    /// order), `datagrams` (each whole, at most once)
+    #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_delivery)]
+    carries: Delivery,
+    /// The longest message that it takes, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = Carried::LONGEST,
+        value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    longest: u64,
+    /// It carries data from client to server only
+    #[arg(long)]
+    one_way: bool,
+}
+
+fn parse_delivery(text: &str) -> Result<Delivery, String> {
+    match text {
+        "stream" => Ok(Delivery::Stream),
+        "messages" => Ok(Delivery::Messages),
+        "datagrams" => Ok(Delivery::Datagrams),
+        _ => Err(format!("no `{text}`; there are: stream, messages, datagrams")),
+    }
 }
 
 impl Claims {
-    pub(crate) fn abilities(&self) -> Abilities {
+    /// A program that claims this.
+    pub(crate) fn subject<'a>(&self, program: &'a str) -> Subject<'a> {
+        Subject::new(program, self.abilities()).carrying(Carried {
+            delivery: self.carries,
+            longest: self.longest,
+            one_way: self.one_way,
+        })
+    }
+
+    fn abilities(&self) -> Abilities {
         let (all, minimal) = (Abilities::ALL, Abilities::MINIMAL);
         match self.plain {
             true => self.with.iter().fold(minimal, |known, one| known.with(*one)),
@@ -133,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     // The command line names it.
     let programs = Programs::default().with_native_files(true);
-    let mut subject = Subject::new(&args.program, args.claims.abilities());
+    let mut subject = args.claims.subject(&args.program);
     for engine in [engines.first, engines.second] {
         let loaded = programs
             .open(Some(engine), &args.program)

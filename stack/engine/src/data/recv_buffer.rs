@@ -103,9 +103,16 @@ impl RecvBuffer {
         self.flushed == self.size
     }
 
+    /// True when all bytes of its size have been handed over and none was taken: a message. One that was
+    /// ended before is not whole.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_over() && self.cap > 0 && self.taken == 0 && self.flushed > 0
+    }
+
     /// Takes no more bytes: it is over. What was flushed can still be read, what was not is gone.
     pub(crate) fn end(&mut self, pool: &mut PagePool) {
         self.size = self.flushed;
+        self.cap = 0; // what tells it from one that is whole
         if self.readable() == 0 {
             self.clear(pool);
         } else if let Some(held) = &mut self.held {

@@ -295,6 +295,23 @@ impl Units {
         done
     }
 
+    /// Moves the first whole message out: the bytes of a unit of a stated size that were all handed over. What
+    /// was left of units that ended early is given up. Leaves `out` empty when there is none.
+    pub(crate) fn read_message(&mut self, out: &mut Vec<u8>, pool: &mut PagePool) {
+        out.clear();
+        for unit in self.receiving.iter_mut() {
+            if unit.is_whole() {
+                out.resize(unit.readable() as usize, 0);
+                unit.read(out, pool);
+                break;
+            }
+            if unit.is_over() {
+                unit.skip(u64::MAX, pool);
+            }
+        }
+        self.receiving.prune();
+    }
+
     /// Gives all readable bytes up; returns how many there were.
     pub(crate) fn skip(&mut self, pool: &mut PagePool) -> u64 {
         let skipped = self

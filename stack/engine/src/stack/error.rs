@@ -38,6 +38,12 @@ pub enum RequestError {
     /// There is no route to the remote address.
     #[error("{0}")]
     Unreachable(net::Unreachable),
+    /// A message is longer than what a connection may hold for sending, in bytes.
+    #[error("the message is too long: a connection holds {0} bytes for sending")]
+    MessageTooLong(u64),
+    /// A message has at least one byte.
+    #[error("a message has at least one byte")]
+    MessageEmpty,
     /// The program has no such request.
     #[error("the program does not know the request {0:?}")]
     Unsupported(AppOp),
@@ -49,13 +55,15 @@ impl RequestError {
     pub fn errno(self) -> Errno {
         Errno(match self {
             RequestError::Refused(errno) => errno.0,
-            RequestError::WouldBlock => 11,      // EAGAIN
-            RequestError::Limit(_) => 105,       // ENOBUFS
-            RequestError::BadHandle => 9,        // EBADF
-            RequestError::NotConnected => 107,   // ENOTCONN
-            RequestError::AddressInUse => 98,    // EADDRINUSE
-            RequestError::NoPort => 99,          // EADDRNOTAVAIL
-            RequestError::Unreachable(_) => 101, // ENETUNREACH
+            RequestError::WouldBlock => 11,        // EAGAIN
+            RequestError::Limit(_) => 105,         // ENOBUFS
+            RequestError::BadHandle => 9,          // EBADF
+            RequestError::NotConnected => 107,     // ENOTCONN
+            RequestError::AddressInUse => 98,      // EADDRINUSE
+            RequestError::NoPort => 99,            // EADDRNOTAVAIL
+            RequestError::MessageTooLong(_) => 90, // EMSGSIZE
+            RequestError::MessageEmpty => 22,      // EINVAL
+            RequestError::Unreachable(_) => 101,   // ENETUNREACH
             RequestError::Unsupported(_) | RequestError::NothingOpened => 95, // EOPNOTSUPP
         })
     }

@@ -10,6 +10,7 @@ use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause, Denied, Verdict};
+use crate::data::{PagePool, Units};
 use crate::net;
 use crate::state::{ANYBODY, Errno, Flow, Handle, Notice, Slot};
 use crate::tables::op_index;
@@ -191,8 +192,7 @@ impl Stack {
     /// # Errors
     /// See [`RequestError`].
     pub fn send(&mut self, now: Instant, handle: Handle, bytes: &[u8]) -> Result<usize, RequestError> {
-        let parser = self.chains.tables.app[op_index(AppOp::Send)];
-        let parser = parser.ok_or(RequestError::Unsupported(AppOp::Send))?;
+        let parser = self.sends()?;
         let slot = self.context_of(handle)?;
         let len = bytes.len().min(self.writable(handle)).min(u32::MAX as usize);
         if len == 0 {
@@ -201,10 +201,27 @@ impl Stack {
             }
             return Ok(0);
         }
-        let buffer = Buffer::after(&mut self.last_buffer, &bytes[..len], &[]);
+        let is_taken = self.offer(now, (handle, slot), parser, &bytes[..len])?;
+        Ok(if is_taken { len } else { 0 })
+    }
+
+    /// The program's shim for what is sent.
+    fn sends(&self) -> Result<usize, RequestError> {
+        self.chains.tables.app[op_index(AppOp::Send)].ok_or(RequestError::Unsupported(AppOp::Send))
+    }
+
+    /// Offers bytes to the program, for which there is room. False when it has none of its own.
+    fn offer(
+        &mut self,
+        now: Instant,
+        (handle, slot): (Handle, Slot),
+        parser: usize,
+        bytes: &[u8],
+    ) -> Result<bool, RequestError> {
+        let buffer = Buffer::after(&mut self.last_buffer, bytes, &[]);
         let op = Op {
             addr: buffer.addr(),
-            len: len as u64,
+            len: bytes.len() as u64,
             ..self.op(slot)
         };
         let cause = Cause {
@@ -212,18 +229,65 @@ impl Stack {
             ..Cause::application(buffer)
         };
         match self.run(now, AppOp::Send, parser, &op, &cause) {
-            Ok(_) => Ok(len),
+            Ok(_) => Ok(true),
             Err(Denied::NoRoom) => {
                 self.chains.state.block(slot, true);
-                Ok(0)
+                Ok(false)
             }
             // The program has no room of its own kind: for another message, say.
             Err(Denied::Refused(Errno::AGAIN)) => {
                 self.chains.state.put_off(slot);
-                Ok(0)
+                Ok(false)
             }
             Err(denied) => Err(denied.into()),
         }
+    }
+
+    /// Hands a message to the program, whole: one request. False when there is no room for it now, or the
+    /// program refused with `EAGAIN`; when it can be offered again is told as after [`Stack::send`].
+    ///
+    /// # Errors
+    /// See [`RequestError`]; [`RequestError::MessageTooLong`] when it will never fit.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        message: &[u8],
+    ) -> Result<bool, RequestError> {
+        let parser = self.sends()?;
+        let slot = self.context_of(handle)?;
+        let (len, longest) = (message.len() as u64, self.chains.state.longest_message(slot));
+        if message.is_empty() {
+            return Err(RequestError::MessageEmpty);
+        }
+        if len > longest {
+            return Err(RequestError::MessageTooLong(longest));
+        }
+        if !self.chains.state.room_for_message(slot, len) {
+            self.chains.state.block(slot, false);
+            return Ok(false);
+        }
+        self.offer(now, (handle, slot), parser, message)
+    }
+
+    /// Moves the next message out: the bytes of a receiving unit of a stated size, once the program has handed
+    /// over the last of them. Messages come in the order in which the program began to hand them over. False
+    /// when none is complete. The program learns of it afterwards.
+    ///
+    /// # Errors
+    /// [`RequestError::BadHandle`].
+    pub fn recv_message(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, RequestError> {
+        let (_, unreported) = self.read(handle, |units, pages| {
+            units.read_message(out, pages);
+            out.len()
+        })?;
+        unreported.into_iter().for_each(|slot| self.deliver(now, slot));
+        Ok(!out.is_empty())
     }
 
     /// Copies received bytes out and returns how many there were; 0 when there are none now. The
@@ -232,7 +296,7 @@ impl Stack {
     /// # Errors
     /// [`RequestError::BadHandle`].
     pub fn recv(&mut self, now: Instant, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
-        let (len, unreported) = self.read(handle, out)?;
+        let (len, unreported) = self.read(handle, |units, pages| units.read(out, pages))?;
         unreported.into_iter().for_each(|slot| self.deliver(now, slot));
         Ok(len)
     }
@@ -243,15 +307,20 @@ impl Stack {
     /// # Errors
     /// [`RequestError::BadHandle`].
     pub fn take(&mut self, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
-        let (len, unreported) = self.read(handle, out)?;
+        let (len, unreported) = self.read(handle, |units, pages| units.read(out, pages))?;
         unreported
             .into_iter()
             .for_each(|slot| self.chains.state.defer(slot));
         Ok(len)
     }
 
-    /// Copies received bytes out. Returns how many, and the context whose program has to learn of it.
-    fn read(&mut self, handle: Handle, out: &mut [u8]) -> Result<(usize, Option<Slot>), RequestError> {
+    /// Moves received bytes out by a function that gives their number. Returns that, and the context whose program
+    /// has to learn of it.
+    fn read(
+        &mut self,
+        handle: Handle,
+        from: impl FnOnce(&mut Units, &mut PagePool) -> usize,
+    ) -> Result<(usize, Option<Slot>), RequestError> {
         let entry = self
             .chains
             .state
@@ -263,13 +332,13 @@ impl Stack {
                 return Ok((0, None));
             };
             let before = after.units.receiving_memory();
-            let len = after.units.read(out, &mut self.chains.state.pages);
+            let len = from(&mut after.units, &mut self.chains.state.pages);
             self.chains.state.rx_held -= before - after.units.receiving_memory();
             return Ok((len, None));
         };
         let entry = self.chains.state.contexts.entry_mut(slot);
         let before = entry.units.receiving_memory();
-        let len = entry.units.read(out, &mut self.chains.state.pages);
+        let len = from(&mut entry.units, &mut self.chains.state.pages);
         self.chains.state.rx_held -= before - entry.units.receiving_memory();
         if len == 0 || !self.chains.state.reports_taken {
             return Ok((len, None));

@@ -65,6 +65,23 @@ impl State {
         }
     }
 
+    /// The longest message that a context can take for sending at all.
+    pub(crate) fn longest_message(&self, slot: Slot) -> u64 {
+        let longest = match self.contexts.entry(slot).send_buffer {
+            0 => self.limits.tx_bytes,
+            chosen => chosen,
+        };
+        longest.min(u64::from(u32::MAX))
+    }
+
+    /// Whether a context can take a message of `len` bytes for sending now. One that holds nothing has earned
+    /// nothing either, and takes its longest all the same: no part of a message can go ahead.
+    pub(crate) fn room_for_message(&self, slot: Slot, len: u64) -> bool {
+        let is_first = self.contexts.entry(slot).units.sending_bytes() == 0;
+        let free = self.limits.tx_total.saturating_sub(self.tx_held);
+        len <= self.room_to_send(slot) || (is_first && len <= self.longest_message(slot).min(free / 2))
+    }
+
     /// Whether a packet of `len` bytes can be taken in for a context, or for one to be made.
     pub(crate) fn room_to_receive(&self, keyed: Option<Slot>, len: usize) -> bool {
         if len == 0 {

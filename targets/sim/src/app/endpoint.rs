@@ -7,8 +7,8 @@ use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::abi::{OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER};
 use hawser_time::Instant;
 
-use super::stream::{Incoming, Outgoing};
-use super::{Application, Script};
+use super::payload::{Count, Payload};
+use super::{Application, Carries, Script};
 use crate::trace::Trace;
 
 /// How much a slow reader reads at a time, unless less is left.
@@ -59,6 +59,9 @@ pub struct Plan {
     pub close: Close,
     /// The program ends connections: both ends see the end of the stream before it reports CLOSED.
     pub ends: bool,
+    /// The program reports the end of what the other end sends. Not where that sends nothing, by the program's
+    /// nature, and not of datagrams.
+    pub sees_end: bool,
     /// Bytes per second that its reader takes; `None`: all at once.
     pub read_rate: Option<u64>,
     /// For how long its reader takes nothing at first.
@@ -67,6 +70,8 @@ pub struct Plan {
     pub buffers: [Option<u64>; 2],
     /// The run's seed, which decides the bytes.
     pub seed: u64,
+    /// What the program promises about what it carries.
+    pub carries: Carries,
     /// The label of what it sends, alike at both ends.
     pub outgoing: String,
     /// The label of what it receives.
@@ -87,8 +92,7 @@ pub struct Endpoint {
     connected: bool,
     /// The receive buffer that the program granted.
     receive_buffer: Option<u64>,
-    outgoing: Outgoing,
-    incoming: Incoming,
+    payload: Payload,
     closing: bool,
     eof: bool,
     closed: bool,
@@ -117,10 +121,14 @@ pub struct EndpointReport {
     pub sent: u64,
     /// Bytes handed over by it.
     pub received: u64,
-    /// SHA-256 of the former.
+    /// SHA-256 of the former; of messages, over their digests.
     pub sent_sha256: String,
     /// SHA-256 of the latter.
     pub received_sha256: String,
+    /// Messages that it sends, and messages that it receives, where they are delivered whole.
+    pub messages: Option<[Count; 2]>,
+    /// Nothing came that ought not to have, and what did not come may be lost.
+    pub received_ok: bool,
     /// When the connection was there.
     pub connected_at: Option<Instant>,
     /// When the last byte was read.
@@ -144,8 +152,8 @@ impl Endpoint {
     /// [`Endpoint::wake_at`] demands it, and after each notice.
     #[must_use]
     pub fn new(plan: Plan) -> Endpoint {
-        let outgoing = Outgoing::new(plan.seed, &plan.outgoing);
-        let incoming = Incoming::new(plan.seed, &plan.incoming);
+        let labels = [plan.outgoing.as_str(), &plan.incoming];
+        let payload = Payload::new(&plan.carries, plan.seed, labels);
         Endpoint {
             waits: plan.after.is_some(),
             plan,
@@ -154,8 +162,7 @@ impl Endpoint {
             handle: None,
             connected: false,
             receive_buffer: None,
-            outgoing,
-            incoming,
+            payload,
             closing: false,
             eof: false,
             closed: false,
@@ -197,7 +204,7 @@ impl Endpoint {
                 self.on_connected(now, trace);
             }
             Notice::Eof => {
-                trace.event(now, self.plan.flow, "eof", self.incoming.received());
+                trace.event(now, self.plan.flow, "eof", self.received());
                 self.once(self.eof, "EOF");
                 self.eof = true;
                 self.check_end(stack.readable(handle) as u64);
@@ -242,7 +249,7 @@ impl Endpoint {
     fn check_closed(&mut self) {
         if !self.closing {
             self.blame(|| "the program reported CLOSED, and the application has not closed".to_owned());
-        } else if self.plan.ends && !self.eof {
+        } else if self.plan.ends && self.plan.sees_end && !self.eof {
             self.blame(|| "the program reported CLOSED before EOF".to_owned());
         }
     }
@@ -250,7 +257,7 @@ impl Endpoint {
     /// At the end of the stream everything that was sent has been read or can be: an application that
     /// believes the notice waits for no more.
     fn check_end(&mut self, readable: u64) {
-        let (there, expected) = (self.incoming.received() + readable, self.plan.script.incoming());
+        let (there, expected) = (self.received() + readable, self.promised());
         if self.report.connected_at.is_none() {
             self.blame(|| "the program reported EOF before the connection".to_owned());
         } else if there < expected {
@@ -295,7 +302,7 @@ impl Endpoint {
     /// Does what can be done now: opens, reads through `buffer`, sends, closes.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
         self.act(now, stack, buffer);
-        let is_wrong = self.error.is_some() || self.failed.is_some() || self.incoming.wrong_at().is_some();
+        let is_wrong = self.error.is_some() || self.failed.is_some() || self.payload.wrong().is_some();
         if self.failed_at.is_none() && (is_wrong || self.received() > self.plan.script.incoming()) {
             self.failed_at = Some(now);
         }
@@ -307,6 +314,7 @@ impl Endpoint {
     }
 
     fn act(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
+        self.payload.wait_until(now);
         if !self.opened && self.due(now) {
             self.opened = true;
             self.open(now, stack);
@@ -443,7 +451,21 @@ impl Endpoint {
 
     /// Bytes that were received so far.
     pub(crate) fn received(&self) -> u64 {
-        self.incoming.received()
+        self.payload.received()
+    }
+
+    /// Bytes that must have come when the other end has sent everything.
+    fn promised(&self) -> u64 {
+        if self.payload.may_lose() {
+            0
+        } else {
+            self.plan.script.incoming()
+        }
+    }
+
+    /// Bytes that have to come before nothing more is expected.
+    fn expected(&self) -> u64 {
+        self.payload.needed(self.plan.script.incoming())
     }
 
     /// What the program lets see of its connection.
@@ -459,18 +481,13 @@ impl Endpoint {
             if room == 0 {
                 return;
             }
-            match stack.recv(now, handle, &mut buffer[..room]) {
-                Ok(0) => return,
-                Ok(count) => self.on_bytes(now, &buffer[..count]),
+            let script = &mut *self.plan.script;
+            match self.payload.read((now, room), (stack, handle), buffer, script) {
+                Ok(false) => return,
+                Ok(true) => self.report.received_at = Some(now),
                 Err(error) => return self.note(Err(error)),
             }
         }
-    }
-
-    fn on_bytes(&mut self, now: Instant, bytes: &[u8]) {
-        self.incoming.take(bytes);
-        self.report.received_at = Some(now);
-        self.plan.script.on_received(now, self.incoming.received());
     }
 
     /// Bytes that the reader takes now.
@@ -483,18 +500,13 @@ impl Endpoint {
             return u64::MAX;
         };
         let budget = u128::from(now.nanos_since(since)) * u128::from(rate) / 1_000_000_000;
-        let budget = (budget as u64).saturating_sub(self.incoming.received());
+        let budget = (budget as u64).saturating_sub(self.received());
         if budget >= self.next_sip() { budget } else { 0 }
     }
 
     fn next_sip(&self) -> u64 {
-        SIP.min(
-            self.plan
-                .script
-                .incoming()
-                .saturating_sub(self.incoming.received()),
-        )
-        .max(1)
+        SIP.min(self.plan.script.incoming().saturating_sub(self.received()))
+            .max(1)
     }
 
     /// When a slow reader takes its next sip.
@@ -509,7 +521,7 @@ impl Endpoint {
     }
 
     fn paced_at(&self, since: Instant, rate: u64) -> Instant {
-        let bytes = u128::from(self.incoming.received() + self.next_sip());
+        let bytes = u128::from(self.received() + self.next_sip());
         let wait = (bytes * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
         since.plus_nanos(wait.min(u128::from(u64::MAX)) as u64)
     }
@@ -518,12 +530,10 @@ impl Endpoint {
         if self.closing {
             return Ok(());
         }
-        let allowance = self.plan.script.allowance(now, self.incoming.received());
+        let allowance = self.plan.script.allowance(now, self.received());
         self.allowed = allowance;
-        let result = self
-            .outgoing
-            .push(allowance, |bytes| stack.send(now, handle, bytes));
-        self.plan.script.on_sent(now, self.outgoing.sent());
+        let result = self.payload.push(now, stack, handle, allowance);
+        self.plan.script.on_sent(now, self.payload.sent());
         result
     }
 
@@ -531,7 +541,7 @@ impl Endpoint {
         let wants = match self.plan.close {
             Close::WhenDone => self.has_all(),
             Close::WhenSent => self.has_sent(),
-            Close::AfterPeer => self.has_all() && self.eof,
+            Close::AfterPeer => self.has_all() && (self.eof || !self.plan.sees_end),
             Close::Never => false,
         };
         if wants && !self.closing {
@@ -541,11 +551,11 @@ impl Endpoint {
     }
 
     fn has_sent(&self) -> bool {
-        self.outgoing.sent() >= self.plan.script.outgoing()
+        self.payload.sent() >= self.plan.script.outgoing() || self.none_came()
     }
 
     fn has_received(&self) -> bool {
-        self.incoming.received() >= self.plan.script.incoming()
+        self.received() >= self.expected()
     }
 
     fn has_all(&self) -> bool {
@@ -561,25 +571,34 @@ impl Endpoint {
                 self.plan.at
             });
         }
-        if self.released || self.cut || self.report.connected_at.is_none() {
+        if self.released || self.cut {
             return None;
         }
+        if self.report.connected_at.is_none() {
+            return self.payload.gives_up_at();
+        }
         let script = self.plan.script.wake_at().filter(|_| !self.closed);
-        script.into_iter().chain(self.sip_at()).min()
+        let patience = self.payload.gives_up_at().filter(|_| !self.closed);
+        script.into_iter().chain(self.sip_at()).chain(patience).min()
     }
 
     /// True when nothing more is to be expected of it: all is sent and received, and the end of
     /// the stream was seen if the other end closes; or it failed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        let ended = self.eof || self.closed || self.plan.close == Close::Never;
+        let ended = self.eof || self.closed || self.plan.close == Close::Never || self.none_came();
         self.cut || self.failed.is_some() || self.error.is_some() || (self.has_all() && ended)
     }
 
     /// True when it is closed, or never will be.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.is_over() || self.plan.close == Close::Never
+        self.is_over() || self.plan.close == Close::Never || self.none_came()
+    }
+
+    /// No datagram has made the connection that it waited for, and none is waited for any more.
+    fn none_came(&self) -> bool {
+        self.report.connected_at.is_none() && self.payload.gave_up()
     }
 
     /// Its host went down in the middle of it.
@@ -591,12 +610,15 @@ impl Endpoint {
     /// What became of it; whether the host of the other end went down in the middle of it.
     #[must_use]
     pub fn report(&self, peer_cut: bool) -> EndpointReport {
+        let [sent_sha256, received_sha256] = self.payload.sha256();
         EndpointReport {
             cut: self.cut,
-            sent: self.outgoing.sent(),
-            received: self.incoming.received(),
-            sent_sha256: self.outgoing.sha256(),
-            received_sha256: self.incoming.sha256(),
+            sent: self.payload.sent(),
+            received: self.received(),
+            sent_sha256,
+            received_sha256,
+            messages: self.payload.counts(),
+            received_ok: self.payload.may_lose() && self.payload.wrong().is_none(),
             times: self.plan.script.times().to_vec(),
             faults: self.faults(peer_cut),
             ..self.report.clone()
@@ -611,9 +633,9 @@ impl Endpoint {
     /// What it has done, and what it waits for.
     pub(crate) fn application(&self) -> Application {
         Application {
-            sent: self.outgoing.sent(),
+            sent: self.payload.sent(),
             to_send: self.plan.script.outgoing(),
-            received: self.incoming.received(),
+            received: self.received(),
             to_receive: self.plan.script.incoming(),
             closed: self.closing,
             waits_for: self.waits_for(),
@@ -637,18 +659,15 @@ impl Endpoint {
             return waits;
         }
         let allowed = self.allowed.min(self.plan.script.outgoing());
-        if self.outgoing.sent() < allowed {
-            waits.push(format!("room to send {} bytes", allowed - self.outgoing.sent()));
+        if self.payload.sent() < allowed {
+            waits.push(format!("room to send {} bytes", allowed - self.payload.sent()));
         }
-        let missing = self
-            .plan
-            .script
-            .incoming()
-            .saturating_sub(self.incoming.received());
+        let missing = self.expected().saturating_sub(self.received());
         if missing > 0 {
             waits.push(format!("{missing} bytes"));
         }
-        if self.has_all() && !self.eof && self.plan.close != Close::Never {
+        let waits_for_end = self.plan.sees_end && !self.eof && self.plan.close != Close::Never;
+        if self.has_all() && waits_for_end {
             waits.push("the end of the stream".to_owned());
         } else if self.closing && self.has_all() {
             waits.push("the end of the connection".to_owned());
@@ -659,16 +678,15 @@ impl Endpoint {
     /// Without its peer an end may fail, and has to if it waits to send: a connection whose peer is gone ends.
     fn faults(&self, peer_cut: bool) -> Vec<String> {
         let expected = self.plan.script.incoming();
-        let received = self.incoming.received();
+        let received = self.received();
         let failed = self.failed.clone().filter(|_| !peer_cut);
         let mut faults: Vec<String> = self.error.clone().into_iter().chain(failed).collect();
-        if let Some(offset) = self.incoming.wrong_at() {
-            faults.push(format!("byte {offset} is not what was sent there"));
-        }
+        faults.extend(self.payload.wrong());
+        faults.extend(self.payload.lost_too_many().filter(|_| !peer_cut));
         if received > expected {
             faults.push(format!("{} bytes more than were sent", received - expected));
         }
-        if self.eof && received < expected && !self.sips {
+        if self.eof && received < self.promised() && !self.sips {
             faults.push(format!("the stream ended after {received} of {expected} bytes"));
         }
         if !self.is_finished() && !peer_cut {
@@ -683,7 +701,7 @@ impl Endpoint {
     }
 
     fn unfinished(&self) -> String {
-        let (sent, received) = (self.outgoing.sent(), self.incoming.received());
+        let (sent, received) = (self.payload.sent(), self.received());
         if self.report.connected_at.is_none() {
             return "no connection".to_owned();
         }
@@ -691,6 +709,19 @@ impl Endpoint {
             return "the end of the stream did not come".to_owned();
         }
         let (to_send, to_come) = (self.plan.script.outgoing(), self.plan.script.incoming());
-        format!("not done: {received} of {to_come} bytes received, {sent} of {to_send} handed over")
+        let Some([outgoing, incoming]) = self.payload.counts() else {
+            return format!(
+                "not done: {received} of {to_come} bytes received, {sent} of {to_send} handed over"
+            );
+        };
+        let stray = if self.payload.has_stray_bytes() {
+            "; bytes wait that are no whole message: a message is a receiving unit of a stated size"
+        } else {
+            ""
+        };
+        format!(
+            "not done: {} of {} messages received, {} of {} handed over{stray}",
+            incoming.done, incoming.of, outgoing.done, outgoing.of
+        )
     }
 }

@@ -1,7 +1,8 @@
 //! Messages: each end that sends any sends one every so often, and the other times its arrival.
 //!
 //! On a stream, a message is so many bytes; its time runs from when it was due to when its last
-//! byte was read, so waiting behind others counts.
+//! byte was read, so waiting behind others counts. Where messages are delivered whole, it runs to when
+//! the message was read.
 
 use std::time::Duration;
 
@@ -32,6 +33,21 @@ impl Schedule {
             ends: ends.collect(),
             interval,
         }
+    }
+
+    /// The size of each message.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        let begins = [0].into_iter().chain(self.ends.iter().copied());
+        self.ends
+            .iter()
+            .zip(begins)
+            .map(|(end, begin)| end - begin)
+            .collect()
+    }
+
+    /// When the last message is due after a start.
+    pub(crate) fn last_due(&self, start: Instant) -> Instant {
+        self.due(start, self.ends.len().saturating_sub(1))
     }
 
     fn total(&self) -> u64 {
@@ -106,6 +122,10 @@ impl Script for Messages {
             self.times.push(now - self.incoming.due(self.start, self.come));
             self.come += 1;
         }
+    }
+
+    fn on_message(&mut self, now: Instant, n: usize) {
+        self.times.push(now - self.incoming.due(self.start, n));
     }
 
     fn times(&self) -> &[Duration] {

@@ -9,7 +9,8 @@
 //! | [`request`] | asks, waits for the answer, thinks, asks again |
 //! | [`messages`] | sends messages at a pace, each way, and times each |
 //!
-//! Every byte is checked when it arrives ([`stream`]): delivered is what was sent, in order, once.
+//! What arrives is checked ([`payload`]): of a stream every byte, that it is what was sent, in order, once; of
+//! messages that each is whole, and comes once.
 
 use std::time::Duration;
 
@@ -18,11 +19,14 @@ use hawser_time::Instant;
 pub mod bulk;
 pub mod endpoint;
 pub mod messages;
+pub mod payload;
 pub mod request;
 mod state;
 pub(crate) mod stream;
+mod whole;
 
 pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan};
+pub use payload::Carries;
 pub use state::Application;
 
 /// The two ends of a flow.
@@ -66,8 +70,11 @@ pub trait Script {
     /// takes no more.
     fn on_sent(&mut self, _now: Instant, _sent: u64) {}
 
-    /// Called after bytes were received: `received` so far.
+    /// Called after bytes of a stream were received: `received` so far.
     fn on_received(&mut self, _now: Instant, _received: u64) {}
+
+    /// Called after the n-th message of those that are delivered whole was received, the first being 0.
+    fn on_message(&mut self, _now: Instant, _n: usize) {}
 
     /// Times that it has measured: of exchanges, of messages.
     fn times(&self) -> &[Duration] {

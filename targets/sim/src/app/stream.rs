@@ -141,7 +141,8 @@ impl Incoming {
     }
 }
 
-fn hexadecimal(hash: &Sha256) -> String {
+/// A digest in hexadecimal.
+pub(super) fn hexadecimal(hash: &Sha256) -> String {
     hash.clone()
         .finalize()
         .iter()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::there_are;
-use super::{At, Flow, Host, Link, Opening, Rules, Scenario, ScenarioError, Span};
+use super::{At, Closing, Delivery, Flow, Host, Link, Opening, Rules, Scenario, ScenarioError, Span};
 use crate::paths::{Graph, Towards};
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
@@ -19,6 +19,10 @@ const CHANGES_MAX: usize = 100_000;
 const FLOWS_MAX: u64 = 10_000;
 /// The maximum number of exchanges and messages of one scenario.
 const EXCHANGES_MAX: u64 = 10_000_000;
+/// The longest message that is delivered whole: what a connection may hold for sending by default.
+const MESSAGE_MAX: u64 = 4 << 20;
+/// The maximum number of messages of one flow that are delivered whole.
+const MESSAGES_MAX: u64 = 1_000_000;
 /// The longest scenario: a year.
 const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
 /// The first port that is given out.
@@ -271,7 +275,8 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
     }
     addresses_of(scenario, flow, path)?;
-    check_application(flow, path)
+    check_application(flow, path)?;
+    check_delivery(flow, path)
 }
 
 fn check_application(flow: &Flow, path: &str) -> Checked {
@@ -283,6 +288,41 @@ fn check_application(flow: &Flow, path: &str) -> Checked {
     if given.iter().filter(|given| **given).count() != 1 {
         let error = ScenarioError::new(path, "a flow has exactly one of `bulk`, `request`, `messages`");
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
+    }
+    Ok(())
+}
+
+/// What is promised about messages agrees with who sends and who closes.
+fn check_delivery(flow: &Flow, path: &str) -> Checked {
+    let messages = flow.messages.as_ref();
+    let delivery = messages.map_or(Delivery::Stream, |messages| messages.delivery);
+    let sends_back = match (&flow.bulk, messages) {
+        (Some(bulk), _) => bulk.back.0 > 0,
+        (None, Some(messages)) => messages.both_ways,
+        (None, None) => true,
+    };
+    if flow.one_way && sends_back {
+        let error = ScenarioError::new(format!("{path}.one_way"), "the server sends data here");
+        return Err(error.with_hint("leave out `one_way`, or what the server sends"));
+    }
+    if delivery != Delivery::Datagrams && messages.is_some_and(|messages| messages.may_lose.0 < 1.0) {
+        let error = ScenarioError::new(format!("{path}.messages.may_lose"), "only datagrams may be lost");
+        return Err(error.with_hint("give `delivery = \"datagrams\"`"));
+    }
+    if delivery == Delivery::Datagrams && flow.close == Closing::Both {
+        let message = "an end that closes at once throws away the datagrams that are still to come";
+        let error = ScenarioError::new(format!("{path}.close"), message);
+        return Err(error.with_hint("`client`, `server` or `never`"));
+    }
+    let largest = messages.map_or(0, |messages| messages.size.max);
+    if delivery != Delivery::Stream && largest > MESSAGE_MAX {
+        let message = format!("a message of {largest} bytes is longer than the limit of {MESSAGE_MAX}");
+        return Err(ScenarioError::new(format!("{path}.messages.size"), message));
+    }
+    let many = messages.is_some_and(|messages| messages.count > MESSAGES_MAX);
+    if delivery != Delivery::Stream && many {
+        let message = format!("more than {MESSAGES_MAX} messages of a flow, each of which is remembered");
+        return Err(ScenarioError::new(format!("{path}.messages.count"), message));
     }
     Ok(())
 }

@@ -277,6 +277,9 @@ pub struct Flow {
     /// Who closes first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub close: Closing,
+    /// The program carries data from client to server only: the client sees no end of what the server sends.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub one_way: bool,
     /// How fast both readers read, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
@@ -327,7 +330,7 @@ pub enum Closing {
 }
 
 /// Bulk transfer, as fast as the transport takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
     /// From client to server.
@@ -355,7 +358,7 @@ pub struct Request {
 }
 
 /// Messages at a pace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
     /// How many each sender sends.
@@ -369,6 +372,25 @@ pub struct Messages {
     /// Whether the server sends as many too.
     #[serde(default)]
     pub both_ways: bool,
+    /// What the transport promises about them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub delivery: Delivery,
+    /// The largest share of datagrams that may be lost.
+    #[serde(default = "defaults::any", skip_serializing_if = "is_any")]
+    pub may_lose: Share,
+}
+
+/// What a transport promises about messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Delivery {
+    /// It knows none: they are bytes of a stream, which arrive in order, once.
+    #[default]
+    Stream,
+    /// Each arrives whole, once, in any order.
+    Messages,
+    /// Each arrives whole, at most once, in any order.
+    Datagrams,
 }
 
 impl Scenario {
@@ -502,13 +524,18 @@ fn is_one(value: &u64) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_any(value: &Share) -> bool {
+    *value == defaults::any()
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_usual_idle(value: &u64) -> bool {
     *value == defaults::idle_packets()
 }
 
 /// Defaults that are not zero.
 mod defaults {
-    use super::Span;
+    use super::{Share, Span};
 
     pub(super) fn seed() -> u64 {
         1
@@ -528,6 +555,10 @@ mod defaults {
 
     pub(super) fn one() -> u64 {
         1
+    }
+
+    pub(super) fn any() -> Share {
+        Share(1.0)
     }
 }
 

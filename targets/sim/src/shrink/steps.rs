@@ -3,7 +3,7 @@
 
 use crate::link::Profile;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
-use crate::scenario::{At, Bounds, Bulk, Closing, Flow, Link, Opening, Rules, Scenario, State};
+use crate::scenario::{At, Bounds, Bulk, Closing, Delivery, Flow, Link, Opening, Rules, Scenario, State};
 
 use super::network::{self, with};
 use super::{Failing, LostFrame};
@@ -179,7 +179,11 @@ fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             let total = |sizes: Sizes| sizes.max.saturating_mul(request.count);
             forms.push(bulk(flow, total(request.size), total(request.response)));
         }
-        if let Some(messages) = flow.messages {
+        // A stream can take the place of a stream only.
+        let streamed = flow
+            .messages
+            .filter(|messages| messages.delivery == Delivery::Stream);
+        if let Some(messages) = streamed {
             let total = messages.size.max.saturating_mul(messages.count);
             forms.push(bulk(flow, total, if messages.both_ways { total } else { 0 }));
         }

@@ -161,10 +161,20 @@ fn calm(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>, long: Opt
         0
     };
     one_bulk(scenario, bytes, back);
-    scenario.bounds = Bounds {
-        sent: Some(enough_sent(bytes + back)),
-        time: Some(enough_time(bytes + back, rate, delay, subject)),
-    };
+    let bytes = bytes + back;
+    scenario.bounds = bounds((bytes, bytes.div_ceil(SHORT_PACKET)), (rate, delay), subject);
+}
+
+/// What so many bytes, in so many packets, may cost over a network without faults.
+pub(super) fn bounds(
+    (bytes, packets): (u64, u64),
+    (rate, delay): (u64, u64),
+    subject: &Subject<'_>,
+) -> Bounds {
+    Bounds {
+        sent: Some(enough_sent(bytes)),
+        time: Some(enough_time((bytes, packets), (rate, delay), subject)),
+    }
 }
 
 /// What a network without faults has to carry at most for a stream of so many bytes.
@@ -175,9 +185,8 @@ fn enough_sent(bytes: u64) -> Bytes {
 /// How long a stream of so many bytes takes at most over a network without faults: three times what the line takes
 /// for it; five round trips for 4 packets, or for 4 times 16 of a program that is pipelining; 20 round trips to
 /// open, and to find out how much the path takes; and three seconds for a first timeout.
-fn enough_time(bytes: u64, rate: u64, delay: u64, subject: &Subject<'_>) -> Span {
+fn enough_time((bytes, packets): (u64, u64), (rate, delay): (u64, u64), subject: &Subject<'_>) -> Span {
     let line = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate);
-    let packets = bytes.div_ceil(SHORT_PACKET);
     let rounds = if subject.abilities.has(Ability::Pipelining) {
         packets.div_ceil(IN_FLIGHT)
     } else {

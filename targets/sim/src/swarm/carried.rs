@@ -1,0 +1,157 @@
+//! Applications for programs that do not carry streams both ways: what was drawn, as messages or in one direction.
+
+use crate::rng::Rng;
+use crate::scenario::units::{Bytes, Share, Sizes, Span};
+use crate::scenario::{Bounds, Bulk, Closing, Delivery, Flow, Messages, Scenario};
+
+use super::{EARLY, Subject, span};
+
+/// The maximum number of messages of one flow.
+const MESSAGES_MAX: u64 = 20_000;
+
+/// What a program carries. The default is a stream in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// What it promises about messages; of a stream, that it knows none.
+    pub delivery: Delivery,
+    /// The longest message that it takes, in bytes.
+    pub longest: u64,
+    /// It carries data from client to server only.
+    pub one_way: bool,
+}
+
+impl Carried {
+    /// The longest message unless stated: one packet takes it on every path.
+    pub const LONGEST: u64 = 1000;
+}
+
+impl Default for Carried {
+    fn default() -> Carried {
+        Carried {
+            delivery: Delivery::Stream,
+            longest: Carried::LONGEST,
+            one_way: false,
+        }
+    }
+}
+
+/// Changes the flows of a scenario to what a program carries.
+pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
+    // Bits of their own: they shift nothing of what was drawn.
+    let rng = &mut Rng::new(scenario.seed, "swarm/carried");
+    let carried = subject.carried;
+    let (is_calm, is_stopped) = (scenario.bounds.time.is_some(), scenario.flow[0].read_stop.0 > 0);
+    let both = &scenario.link[0].both;
+    let line = both.rate.zip(both.delay).map(|(rate, delay)| (rate.0, delay.0));
+    for flow in &mut scenario.flow {
+        if carried.delivery != Delivery::Stream {
+            let messages = messages(flow, rng, carried, is_calm || is_stopped);
+            (flow.bulk, flow.request, flow.messages) = (None, None, Some(messages));
+        }
+        if carried.one_way {
+            one_way(flow);
+        }
+        if carried.delivery == Delivery::Datagrams {
+            datagrams(flow, rng, line.filter(|_| is_calm));
+        }
+    }
+    let Some(messages) = scenario.flow[0].messages.filter(|_| is_calm || is_stopped) else {
+        return;
+    };
+    if let Some(line) = line {
+        let packets = messages.count * if messages.both_ways { 2 } else { 1 };
+        let bounds = super::themes::bounds((packets * messages.size.max, packets), line, subject);
+        // Datagrams come at a pace, and a reader that has stopped sets its own.
+        let is_paced = is_stopped || carried.delivery == Delivery::Datagrams;
+        scenario.bounds = Bounds {
+            time: bounds.time.filter(|_| !is_paced),
+            ..bounds
+        };
+    }
+}
+
+/// As many bytes as were drawn for a flow, as messages.
+///
+/// Where their cost has bounds they are no shorter than half of what fits.
+fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> Messages {
+    let (bytes, back, interval) = match (flow.bulk, flow.request, flow.messages) {
+        (Some(bulk), _, _) => (bulk.bytes.0, bulk.back.0, Span(0)),
+        (_, Some(request), _) => {
+            let total = |sizes: Sizes| sizes.max * request.count;
+            (total(request.size), total(request.response), request.think)
+        }
+        (_, _, Some(messages)) => {
+            let total = messages.size.max * messages.count;
+            (
+                total,
+                if messages.both_ways { total } else { 0 },
+                messages.interval,
+            )
+        }
+        (None, None, None) => (1, 0, Span(0)),
+    };
+    let size = if is_bounded {
+        Sizes {
+            min: carried.longest.div_ceil(2),
+            max: carried.longest,
+        }
+    } else {
+        let max = rng.between(1, carried.longest);
+        Sizes {
+            min: rng.between(1, max),
+            max,
+        }
+    };
+    // The last is due while the network still has faults; pauses of hours are as many as were drawn.
+    let max = match (flow.request, interval.0) {
+        (Some(request), super::SECOND..) => request.count,
+        (_, 0) => MESSAGES_MAX,
+        (_, interval) => (EARLY / interval).clamp(1, MESSAGES_MAX),
+    };
+    Messages {
+        count: (2 * bytes.max(1) / (size.min + size.max)).clamp(1, max),
+        size,
+        interval,
+        both_ways: back > 0 && !carried.one_way,
+        delivery: carried.delivery,
+        may_lose: Share(1.0),
+    }
+}
+
+/// At a pace; one that the line can carry, and then none may be lost, where nothing disturbs them.
+fn datagrams(flow: &mut Flow, rng: &mut Rng, calm: Option<(u64, u64)>) {
+    if flow.close == Closing::Both {
+        flow.close = Closing::Client;
+    }
+    let Some(messages) = &mut flow.messages else {
+        return;
+    };
+    if let Some((rate, _)) = calm {
+        let bits = u128::from(messages.size.max + 100) * 8;
+        messages.interval = Span((bits * 2 * 1_000_000_000 / u128::from(rate)) as u64);
+        messages.may_lose = Share(0.0);
+    } else if messages.interval.0 == 0 {
+        messages.interval = span(rng, 1, 2 * super::MILLISECOND);
+        messages.count = messages.count.min(EARLY / messages.interval.0);
+    }
+}
+
+/// What the server would send is not sent, and the client closes.
+fn one_way(flow: &mut Flow) {
+    flow.one_way = true;
+    flow.close = Closing::Client;
+    if let Some(request) = flow.request.take() {
+        flow.bulk = Some(Bulk {
+            bytes: Bytes(request.size.max * request.count),
+            ..Default::default()
+        });
+    }
+    if let Some(bulk) = &mut flow.bulk {
+        bulk.back.0 = 0;
+        // A flow that carries nothing at all shows nothing.
+        bulk.bytes.0 = bulk.bytes.0.max(1);
+    }
+    if let Some(messages) = &mut flow.messages {
+        messages.both_ways = false;
+    }
+}
