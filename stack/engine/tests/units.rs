@@ -313,8 +313,22 @@ fn a_unit_that_was_ended_is_no_message_and_holds_nothing() {
 
 #[test]
 fn a_message_goes_out_whole_or_not_at_all() {
-    let (mut pair, [ours, _]) = pair(End::Never);
-    let stack = &mut pair.stacks[0];
+    let connect = Script::new().on(CONNECT, |step| {
+        step.new_context(FLOW);
+        Outcome::Done
+    });
+    let keeper = connect.on(SEND, |step| {
+        let uid = message(step.words()[0]);
+        step.words()[0] += 1;
+        let ev = step.ev;
+        step.unit(RecordKind::NewTx, uid, 0, ev.len, 0);
+        step.unit(RecordKind::AddTx, uid, ev.addr, ev.len, 0);
+        Outcome::Done
+    });
+    let mut stack = stack(keeper, config(0));
+    let ours = stack
+        .connect(Instant::from_nanos(1), address(1, 4000), Some(address(0, 80)))
+        .expect("free");
     let mut send = |length: usize| stack.send_message(Instant::from_nanos(1), ours, &vec![7; length]);
     let limits = hawser_engine::Limits::default();
     let (longest, first) = (limits.tx_bytes as usize, limits.first_bytes as usize);
