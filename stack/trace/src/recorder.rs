@@ -38,7 +38,7 @@ pub struct Recorder {
 /// What is done with events that are wanted.
 enum Sink {
     Show(Show),
-    Print(Printer),
+    Print(Box<Printer>),
 }
 
 /// A host, and which instructions of the events that were shown sent packets.
@@ -69,7 +69,7 @@ impl Recorder {
     #[must_use]
     pub fn printing(start: Instant, filter: Filter, form: Form, print: Print) -> Recorder {
         let printer = Printer::new(start, form, filter.packet.clone(), print);
-        Recorder::into(start, filter, Sink::Print(printer))
+        Recorder::into(start, filter, Sink::Print(Box::new(printer)))
     }
 
     fn into(start: Instant, filter: Filter, sink: Sink) -> Recorder {
