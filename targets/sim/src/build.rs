@@ -300,7 +300,7 @@ fn add_flows(
                         after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
                         close: close(flow.close, side),
                         ends: scenario.linger.0 > 0,
-                        sees_end: !is_lossy && !(flow.one_way && side == Side::Client),
+                        sees_end: !(is_lossy || flow.one_way && side == Side::Client),
                         carries,
                         read_rate: flow.read_rate.map(|rate| rate.0 / 8),
                         read_stop: flow.read_stop.into(),
