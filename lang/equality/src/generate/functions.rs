@@ -125,11 +125,8 @@ pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
             }
             plan.chains.push((event, names[guards..].to_vec()));
             if rng.one_in(2) {
-                names.push(if rng.one_in(2) {
-                    "tail".to_owned()
-                } else {
-                    shared.clone()
-                });
+                let name = if rng.one_in(2) { "tail" } else { &shared };
+                names.extend(on_parts(plan, name));
             }
             entries.push(format!(
                 "    {} -> {{{}}};",
@@ -142,6 +139,18 @@ pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
         "dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}",
         entries.join("\n")
     ));
+}
+
+/// A processor, or a chain of them, by the parts that it runs on, where there are several.
+fn on_parts(plan: &mut Plan, name: &str) -> Vec<String> {
+    let parts: &[&str] = match (plan.twins, plan.additions.below(3)) {
+        (false, _) => return vec![name.to_owned()],
+        (true, 0) => &["part0"],
+        (true, 1) => &["twin0"],
+        (true, _) => &["twin0", "part0"],
+    };
+    let on = |part: &&str| format!("{name}({part})");
+    parts.iter().map(on).collect()
 }
 
 /// Processors that are attached to chains, on either side of their own processors.

@@ -37,7 +37,7 @@ pub fn attachment(seed: u64) -> String {
 
 fn planned(seed: u64) -> Plan {
     let mut rng = Rng::new(seed, "program");
-    let mut plan = Plan::new();
+    let mut plan = Plan::new(seed);
     plan.line(format!("// seed {seed}"));
     records::constants(&mut plan, &mut rng);
     records::structures(&mut plan, &mut rng);

@@ -2,6 +2,7 @@
 
 use super::call::Helper;
 use super::types::{Kind, Record, Type, builtin_records};
+use crate::rng::Rng;
 
 /// A program's declarations so far.
 #[derive(Clone, Debug)]
@@ -27,6 +28,12 @@ pub(super) struct Plan {
     pub(super) scratch: Option<usize>,
     /// Structures that are parts: in the contexts and in the scratchpad.
     pub(super) parts: Vec<usize>,
+    /// Contexts have two parts of one type.
+    pub(super) twins: bool,
+    /// Declarations are extended, as other files of a program do.
+    pub(super) extends: bool,
+    /// Numbers for what is drawn for these two alone, so that programs without them stay as they were.
+    pub(super) additions: Rng,
     /// Chains: the event, and processors beside which others may stand.
     pub(super) chains: Vec<(usize, Vec<String>)>,
     pub(super) text: String,
@@ -64,7 +71,8 @@ pub(super) struct Extern {
 }
 
 impl Plan {
-    pub(super) fn new() -> Plan {
+    pub(super) fn new(seed: u64) -> Plan {
+        let mut additions = Rng::new(seed, "additions");
         Plan {
             records: builtin_records(),
             constants: Vec::new(),
@@ -81,6 +89,9 @@ impl Plan {
             globals: Vec::new(),
             scratch: None,
             parts: Vec::new(),
+            twins: additions.one_in(2),
+            extends: additions.one_in(2),
+            additions,
             chains: Vec::new(),
             text: String::new(),
         }
@@ -129,6 +140,14 @@ impl Plan {
     pub(super) fn add(&mut self, record: Record) -> usize {
         self.records.push(record);
         self.records.len() - 1
+    }
+
+    /// How many of some members a declaration has itself: an extension brings the others.
+    pub(super) fn own_members(&mut self, count: usize) -> usize {
+        if !self.extends || count < 2 || self.additions.one_in(3) {
+            return count;
+        }
+        1 + self.additions.below(count - 1)
     }
 
     /// Adds a line to the text.

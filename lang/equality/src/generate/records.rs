@@ -176,8 +176,20 @@ fn declare(
     word: &str,
     initial: usize,
 ) -> usize {
-    let mut text = format!("{word} {name} {{\n");
-    for field in &fields {
+    let (head, may_grow) = match kind {
+        Kind::Event(kind) => (format!("{word} {name} : {kind}"), true),
+        kind => (format!("{word} {name}"), kind == Kind::Struct),
+    };
+    let own = if may_grow {
+        plan.own_members(fields.len())
+    } else {
+        fields.len()
+    };
+    let mut text = format!("{head} {{\n");
+    for (at, field) in fields.iter().enumerate() {
+        if at == own {
+            text += &format!("}}\nextend {word} {name} {{\n");
+        }
         let value = if field.ty.is_scalar() && field.ty != Type::Addr && rng.one_in(initial) {
             format!(" = {}", literal(rng, &field.ty))
         } else {
@@ -218,12 +230,9 @@ pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
             &format!("ev{i}"),
             Kind::Event(kind),
             fields,
-            &String::from("event"),
+            "event",
             usize::MAX,
         );
-        plan.text = plan
-            .text
-            .replace(&format!("event ev{i} {{"), &format!("event ev{i} : {kind} {{"));
     }
     for i in 0..2 {
         plan.line(format!("event late{i} : TIMER_EVENT {{ }}"));
@@ -259,6 +268,8 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         let timers = if global { 0 } else { 1 + rng.below(2) };
         let timers: Vec<String> = (0..timers).map(|t| format!("t{t}")).collect();
         let mut text = format!("context ctx{i} {{\n");
+        let mut added = String::new();
+        let own = plan.own_members(declared.len());
         for (at, field) in declared.iter().enumerate() {
             let initial = initial_value(plan, rng, &declared[..at], &field.ty, global);
             let access = match (&field.ty, rng.below(8)) {
@@ -266,15 +277,28 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
                 (ty, 1) if ty.is_scalar() => "observable ",
                 _ => "",
             };
-            text += &format!(
+            let member = format!(
                 "    {access}{} {}{initial};\n",
                 plan.written(&field.ty),
                 field.name
             );
+            let place = if at < own { &mut text } else { &mut added };
+            place.push_str(&member);
         }
-        if i < 2 {
-            text += &format!("    part {} part0;\n", plan.records[parts[0]].name);
-            declared.push(Field::new("part0", Type::Record(parts[0])));
+        // The first has both of two parts, the second has them in some programs.
+        let is_twin = i == 0 || plan.additions.one_in(2);
+        let names = ["part0", "twin0"]
+            .into_iter()
+            .take(1 + usize::from(plan.twins && is_twin));
+        for name in names.filter(|_| i < 2) {
+            let member = format!("    part {} {name};\n", plan.records[parts[0]].name);
+            let place = if plan.extends && name == "twin0" {
+                &mut added
+            } else {
+                &mut text
+            };
+            place.push_str(&member);
+            declared.push(Field::new(name, Type::Record(parts[0])));
         }
         for (t, timer) in timers.iter().enumerate() {
             text += &format!("    timer_t {timer} -> late{t};\n");
@@ -283,6 +307,9 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
             text += &format!("    invariant {};\n", invariant(plan, rng, &declared));
         }
         plan.line(format!("{text}}}"));
+        if !added.is_empty() {
+            plan.line(format!("extend context ctx{i} {{\n{added}}}"));
+        }
         let record = plan.add(Record {
             name: format!("ctx{i}"),
             kind: Kind::Context,
@@ -300,10 +327,14 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         .iter()
         .map(|f| format!("    {} {};\n", plan.written(&f.ty), f.name))
         .collect();
+    let own = plan.own_members(lines.len());
     plan.line(format!(
         "scratchpad pad {{\n{}    addr_t kept;\n}}",
-        lines.concat()
+        lines[..own].concat()
     ));
+    if own < lines.len() {
+        plan.line(format!("extend scratchpad pad {{\n{}}}", lines[own..].concat()));
+    }
     declared.push(Field::new("kept", Type::Addr));
     let record = Record {
         name: "pad".to_owned(),
