@@ -14,7 +14,7 @@ struct Program {
     name: &'static str,
 }
 
-const PROGRAMS: [Program; 3] = [
+const PROGRAMS: [Program; 4] = [
     Program {
         file: "examples/stop-and-wait.mtp",
         decode_as: &[],
@@ -29,6 +29,11 @@ const PROGRAMS: [Program; 3] = [
         file: "transports/tcp/tcp.mtp",
         decode_as: &["-d", "ip.proto==6,mtp_tcp"],
         name: "mtp_tcp",
+    },
+    Program {
+        file: "transports/selective-repeat/selective-repeat.mtp",
+        decode_as: &[],
+        name: "mtp_selective_repeat",
     },
 ];
 
@@ -115,6 +120,15 @@ fn flatten(name: &str, fields: &Value, into: &mut BTreeMap<String, Vec<String>>)
                     .or_default()
                     .push(value["len"].to_string());
             }
+            // A block of SACK is there where the option is as long as that (RFC 2018, 3).
+            Value::Object(_) if name.ends_with(".sack") => {
+                let blocks = (fields["len"].as_u64().expect("a length") - 2) / 8;
+                let place = ["a", "b", "c", "d"].iter().position(|known| known == field);
+                if place.is_some_and(|place| (place as u64) < blocks) {
+                    let top = name.split_once('.').expect("a path").0;
+                    flatten(&format!("{top}.sack_block"), value, into);
+                }
+            }
             Value::Object(_) => {} // a part that is there on a condition
             Value::Bool(flag) => into
                 .entry(format!("{name}.{field}"))
@@ -176,6 +190,12 @@ fn wireshark_shows_what_the_program_built() {
             }
         }
         assert!(compared > 500, "{}: {compared}", program.name);
+        let has_blocks = names.iter().any(|name| name.contains("sack_block.from"));
+        assert_eq!(
+            has_blocks,
+            program.name == "mtp_tcp",
+            "what is lost is reported in blocks"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hawser_dashboard::browser::{Browser, Options, command};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -193,6 +193,197 @@ fn a_run_is_recorded_for_watch() {
     assert!(
         una.last() > una.first() && una.last() <= report["flows"][0]["forward"]["bytes"].as_u64().as_ref()
     );
+}
+
+/// TCP says of `retransmitted` that it is signalled as often as `retransmissions` counts, which the report has. To be
+/// recorded changes nothing in the run.
+#[test]
+fn signals_are_recorded_for_watch() {
+    let file = folder().join("signals.jsonl").display().to_string();
+    let scenario = "examples/scenarios/tcp-lossy.toml";
+    let report = sim(scenario, &["--record", &file]);
+    assert_eq!(report["trace_hash"], sim(scenario, &[])["trace_hash"]);
+    assert!(report["trace_hash"].is_string(), "{report}");
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["watch", "--json", "--replay", &file])
+        .output()
+        .expect("hawser starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let signals: Vec<&Value> = lines
+        .iter()
+        .map(|line| &line["signal"])
+        .filter(|one| !one.is_null())
+        .collect();
+    let count = |name: &str| signals.iter().filter(|one| one["event"] == name).count() as u64;
+    let repeated: u64 = report["flows"]
+        .as_array()
+        .expect("flows")
+        .iter()
+        .filter_map(|flow| flow["retransmissions"].as_u64())
+        .sum();
+    assert!(repeated > 10, "{repeated}");
+    assert_eq!(count("tcp.retransmitted"), repeated);
+    // Both ends: one of them asked, and enums are numbers with a name in what is offered.
+    assert_eq!(count("tcp.established") % 2, 0);
+    let changed = signals.iter().find(|one| one["event"] == "tcp.state_changed");
+    assert!(
+        changed.is_some_and(|one| one["fields"]["to"].is_u64()),
+        "{changed:?}"
+    );
+}
+
+/// No sender goes beyond the window that its peer announced (RFC 9293, 3.8.6), nor selective repeat beyond the edge.
+#[test]
+fn no_packet_is_beyond_the_window_that_is_drawn() {
+    let own = folder().join("sr.toml");
+    let text = std::fs::read_to_string(root().join("examples/scenarios/tcp-lossy.toml")).expect("a scenario");
+    std::fs::write(
+        &own,
+        text.replace("program = \"tcp\"", "program = \"selective-repeat\""),
+    )
+    .expect("a file");
+    let page = folder().join("windows.html").display().to_string();
+    for (scenario, window) in [
+        ("examples/scenarios/tcp-lossy.toml", "snd_wnd above snd_una"),
+        (&own.display().to_string(), "edge"),
+    ] {
+        sim(scenario, &["--html", &page]);
+        let drawn = data(&std::fs::read_to_string(&page).expect("it was written"));
+        let list = |name: &str| drawn[name].as_array().expect("a list").clone();
+        let name = drawn["number"].as_u64().expect("a number");
+        let windows = list("windows");
+        let window = windows.iter().find(|one| one["name"] == window).expect(window);
+        let points: Vec<u64> = list_of(&window["points"]);
+        let number = |packet: &Value| {
+            let numbers = packet["numbers"].as_array()?;
+            let found = numbers.iter().find(|one| one[0].as_u64() == Some(name))?;
+            found[1].as_u64()
+        };
+        let mut first = None;
+        let (mut compared, mut closest) = (0, u64::MAX);
+        for packet in list("packets") {
+            if packet["from"] != window["host"] || packet["flow"] != window["flow"] {
+                continue;
+            }
+            let Some(value) = number(&packet) else { continue };
+            let first = *first.get_or_insert(if value > 1 << 24 { value } else { 0 });
+            let payload = packet["payload"].as_u64().expect("bytes");
+            if payload == 0 {
+                continue;
+            }
+            let end = u64::from((value as u32).wrapping_sub(first as u32)) + payload;
+            let at = packet["at_ns"].as_u64().expect("a time");
+            let edge = points.chunks(2).take_while(|point| point[0] <= at).last();
+            let edge = edge.expect("the window was known before anything was sent")[1];
+            assert!(end <= edge, "{scenario}: {end} beyond {edge}: {packet}");
+            (compared, closest) = (compared + 1, closest.min(edge - end));
+        }
+        assert!(
+            compared > 100 && closest < 1 << 20,
+            "{scenario}: {compared} {closest}"
+        );
+    }
+}
+
+fn list_of(numbers: &Value) -> Vec<u64> {
+    let numbers = numbers.as_array().expect("a list").iter();
+    numbers.filter_map(Value::as_u64).collect()
+}
+
+/// A real key, on what has the focus.
+fn press_key(browser: &mut Browser, key: &str) -> Result<(), Box<dyn std::error::Error>> {
+    browser.call("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": key }))?;
+    browser.call("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key }))?;
+    Ok(())
+}
+
+/// Hovering shows the line of the packet under the pointer; `+` and `-` zoom about the middle, in both views.
+#[test]
+fn a_pointer_shows_the_line_and_keys_zoom() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
+        println!("skipped: pointing at the picture of a run: there is no Chromium: apt-get install chromium");
+        return Ok(());
+    };
+    let page = folder().join("hover.html");
+    let scenario = "examples/scenarios/tcp-lossy.toml";
+    sim(scenario, &["--html", &page.display().to_string()]);
+    let options = Options {
+        size: (1280, 1500),
+        ..Options::default()
+    };
+    let mut browser = Browser::launch(command, &options)?;
+    browser.navigate(&served(&page))?;
+    browser.wait_until("document.querySelectorAll('#rows tr').length > 10", SOON)?;
+    let drawn = data(&std::fs::read_to_string(&page)?);
+    for view in ["ladder", "sequence"] {
+        browser.evaluate(&format!(
+            "document.getElementById('view').value = '{view}'; \
+             document.getElementById('view').dispatchEvent(new Event('change')); 0"
+        ))?;
+        browser.wait_until("!waits && places.length > 10", SOON)?;
+        for place in [3, 9] {
+            let at = format!(
+                "{{ const one = places[{place}], box = document.getElementById('packets').getBoundingClientRect(); \
+                 ({{ x: box.left + (one.x0 + one.x1) / 2, y: box.top + (one.y0 + one.y1) / 2 }}) }}"
+            );
+            let at = browser.evaluate(&at)?;
+            let moved = json!({ "type": "mouseMoved", "x": at["x"], "y": at["y"] });
+            browser.call("Input.dispatchMouseEvent", moved)?;
+            browser.wait_until("state.chosen >= 0 && !waits", SOON)?;
+            let number = browser.evaluate("shown[state.chosen].number")?;
+            let near = format!(
+                "places.some((one) => one.packet.number === {number} && distance(one, \
+                 {} - document.getElementById('packets').getBoundingClientRect().left, \
+                 {} - document.getElementById('packets').getBoundingClientRect().top) < 1)",
+                at["x"], at["y"]
+            );
+            assert_eq!(browser.evaluate(&near)?, true, "{view} {place}: {number}");
+            let packets = drawn["packets"].as_array().expect("packets");
+            let packet = packets
+                .iter()
+                .find(|one| one["number"] == number)
+                .expect("it is drawn");
+            let line = packet["line"].as_u64().expect("a line") as usize;
+            let words = browser.evaluate("document.getElementById('packet').textContent")?;
+            let (words, line) = (words.as_str().expect("text"), drawn["lines"][line].as_str());
+            assert!(
+                words.ends_with(&format!("sent by {}", line.expect("a line"))),
+                "{words}"
+            );
+        }
+        browser.evaluate("show(1e8, 3e8); document.getElementById('packets').focus(); 0")?;
+        let window = "[state.from, state.to].map(Math.round)";
+        for (key, expected) in [
+            ("+", [150_000_000, 250_000_000]),
+            ("-", [100_000_000, 300_000_000]),
+            ("ArrowRight", [150_000_000, 350_000_000]),
+            ("ArrowLeft", [100_000_000, 300_000_000]),
+        ] {
+            press_key(&mut browser, key)?;
+            assert_eq!(browser.evaluate(window)?, json!(expected), "{view} {key}");
+        }
+    }
+    // Each line and each word on a drawing is told from its ground (WCAG 2.2, 1.4.3 and 1.4.11), light and dark.
+    let luminance = "const lum = (name) => { let c = colour(name).slice(1); if (c.length === 3) c = [...c].map((d) => d + d).join(''); \
+        const [r, g, b] = [0, 2, 4].map((at) => parseInt(c.slice(at, at + 2), 16) / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); \
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };";
+    for colours in ["light", "dark"] {
+        browser.prefer(colours)?;
+        for name in ["ink", "faint", "one", "two", "third", "edge", "lost", "timer"] {
+            let ratio = format!(
+                "(() => {{ {luminance} const [a, b] = [lum('{name}'), lum('card')]; \
+                 return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }})()"
+            );
+            let ratio = browser.evaluate(&ratio)?.as_f64().unwrap_or_default();
+            assert!(ratio >= 4.5, "{colours} {name}: {ratio}");
+        }
+    }
+    assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+    Ok(())
 }
 
 #[test]

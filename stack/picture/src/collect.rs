@@ -15,8 +15,9 @@ use hawser_time::nanos;
 use hawser_trace::{Event, Value};
 use parking_lot::Mutex;
 
-use crate::picture::{Field, Flow, Packet, Picture, Queue, Timer};
+use crate::picture::{Field, Flow, Packet, Picture, Queue, Signal, Timer};
 use crate::series::Series;
+use crate::{signals, windows};
 
 /// How many instructions of a host are remembered until their packets leave.
 const MAX_SENDERS: usize = 1 << 16;
@@ -34,6 +35,8 @@ pub struct Limits {
     pub timers: usize,
     /// The maximum number of fields of contexts; 400.
     pub fields: usize,
+    /// The maximum number of signals; 10,000.
+    pub signals: usize,
 }
 
 impl Default for Limits {
@@ -44,6 +47,7 @@ impl Default for Limits {
             packets: 10_000,
             timers: 10_000,
             fields: 400,
+            signals: 10_000,
         }
     }
 }
@@ -111,6 +115,7 @@ impl Collector {
         let picture = Picture {
             flows: flows.collect(),
             queues: queues.collect(),
+            signal_types: vec![Vec::new(); hosts.len()],
             hosts: hosts.clone(),
             ..Picture::default()
         };
@@ -136,6 +141,7 @@ impl Collector {
         let mut collected = self.0.lock();
         if let Some(number) = collected.number(host) {
             collected.hosts[number].decoder = Some(decoder);
+            collected.picture.signal_types[number] = signals::types(program.module());
         }
         Ok(())
     }
@@ -175,6 +181,8 @@ impl Collector {
             collected.timer(host, name, &timer, end, "running");
         }
         let mut picture = collected.picture.clone();
+        picture.number = windows::number(&picture);
+        picture.windows = windows::windows(&picture);
         picture.name.clone_from(&report.name);
         picture.program.clone_from(&report.program);
         (picture.seed, picture.end_ns) = (report.seed, end);
@@ -208,6 +216,29 @@ impl Collected {
         self.timers_of(host, event, &context);
         if self.wants(event.at_ns) {
             self.changes(host, event, &context);
+            self.signals(host, event, &context);
+        }
+    }
+
+    fn signals(&mut self, host: usize, event: &Event, context: &str) {
+        for instruction in &event.instructions {
+            let types = &self.picture.signal_types[host];
+            let Some((name, fields)) = signals::of(instruction, types) else {
+                continue;
+            };
+            if self.picture.signals.len() >= self.limits.signals {
+                self.picture.left_out.signals += 1;
+                continue;
+            }
+            self.picture.signals.push(Signal {
+                at_ns: event.at_ns,
+                host,
+                flow: event.flow,
+                context: context.to_owned(),
+                name,
+                fields,
+                line: format!("{}:{}", instruction.line.file, instruction.line.line),
+            });
         }
     }
 

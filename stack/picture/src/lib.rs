@@ -3,6 +3,7 @@
 //!
 //! * [`Picture`]: the result, bounded whatever the length of the run
 //! * [`Collector`]: observes the stacks and the links of a run
+//! * `windows`: right edges of windows among the numbers of packets; `signals`: what programs signal
 //! * `series`: points over time, thinned so that extremes stay
 //!
 //! Invariants: what is left out is counted; nothing here does I/O.
@@ -13,7 +14,11 @@
 mod collect;
 mod picture;
 mod series;
+mod signals;
+mod windows;
 
 pub use collect::{Collector, Limits};
-pub use picture::{Field, Flow, LeftOut, Packet, Picture, Queue, Timer};
+pub use picture::{
+    Field, Flow, LeftOut, Packet, Picture, Queue, Signal, SignalField, SignalType, Timer, Window,
+};
 pub use series::Series;

@@ -25,12 +25,22 @@ pub struct Picture {
     pub lines: Vec<String>,
     /// Names of the packets' numeric fields.
     pub names: Vec<String>,
+    /// The one that is drawn where nobody chose another, by its place.
+    pub number: Option<usize>,
     /// The packets, in the order in which they were sent.
     pub packets: Vec<Packet>,
     /// Timers that ran.
     pub timers: Vec<Timer>,
     /// Fields of contexts.
     pub fields: Vec<Field>,
+    /// Right edges of windows among the packets' numbers.
+    pub windows: Vec<Window>,
+    /// What the program signalled.
+    #[serde(skip)]
+    pub signals: Vec<Signal>,
+    /// By host: the signals that its program has.
+    #[serde(skip)]
+    pub signal_types: Vec<Vec<SignalType>>,
     /// Queues of links, in bytes that wait.
     pub queues: Vec<Queue>,
     /// What was not kept.
@@ -75,6 +85,15 @@ pub struct Packet {
     pub payload: usize,
 }
 
+impl Packet {
+    /// One of its numbers, by its name's place in [`Picture::names`].
+    #[must_use]
+    pub fn number(&self, name: usize) -> Option<u64> {
+        let found = self.numbers.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| *value)
+    }
+}
+
 /// A timer, from its start to its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timer {
@@ -109,6 +128,58 @@ pub struct Field {
     pub points: Series,
 }
 
+/// The right edge of a window over time: it keeps each value until the next.
+#[derive(Clone, Debug, Serialize)]
+pub struct Window {
+    /// The host that may send so far.
+    pub host: usize,
+    /// The flow.
+    pub flow: usize,
+    /// The fields that it comes from: `cc.cwnd above snd_una`.
+    pub name: String,
+    /// Time and number, counted as [`Picture::numbers`] counts.
+    pub points: Series,
+}
+
+/// Something that a program signalled.
+#[derive(Clone, Debug)]
+pub struct Signal {
+    /// When.
+    pub at_ns: u64,
+    /// The host.
+    pub host: usize,
+    /// The flow, if it is of one.
+    pub flow: Option<usize>,
+    /// The context, with its ends.
+    pub context: String,
+    /// The signal: `acked`.
+    pub name: String,
+    /// What came with it; times and spans in nanoseconds, of an enum its number.
+    pub fields: Vec<(String, u64)>,
+    /// The line that emitted it.
+    pub line: String,
+}
+
+/// A signal that a program has.
+#[derive(Clone, Debug)]
+pub struct SignalType {
+    /// Its name.
+    pub name: String,
+    /// What comes with it.
+    pub fields: Vec<SignalField>,
+}
+
+/// What comes with a signal.
+#[derive(Clone, Debug)]
+pub struct SignalField {
+    /// Its name.
+    pub name: String,
+    /// `number`, `bool`, `duration`, `time` or `enum`.
+    pub kind: &'static str,
+    /// What an enum's numbers are called.
+    pub labels: Vec<(u64, String)>,
+}
+
 /// The queue of one direction of a link.
 #[derive(Clone, Debug, Serialize)]
 pub struct Queue {
@@ -125,6 +196,8 @@ pub struct LeftOut {
     pub packets: u64,
     /// Timers beyond the limit.
     pub timers: u64,
+    /// Signals beyond the limit.
+    pub signals: u64,
     /// Changes of fields beyond the limit.
     pub changes: u64,
     /// The number of points of fields and queues that were thinned.

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_bus::{Bus, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
 use hawser_engine::Stack;
 use hawser_picture::{Collector, Limits, Picture};
 use hawser_sim::watch::{Moment, Watch};
@@ -22,6 +24,19 @@ pub struct Shows {
     pub limits: Limits,
     /// Is shown each event, too.
     pub show: Option<Show>,
+}
+
+/// Wants all signals, so that programs emit them; what they are is read from the events that emit them.
+struct Listener;
+
+impl Tware for Listener {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["*"])]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {}
 }
 
 /// Runs a scenario, and collects what it is drawn from. `capture` and `progress` are those of [`crate::run`].
@@ -48,8 +63,13 @@ pub fn run_pictured(
     };
     let recorder = Recorder::new(hawser_sim::START, Filter::default(), Box::new(collect));
     let recorder = recorder.with_flows(flows(scenario));
+    let bus = Bus::new();
+    let listens = bus.attach("picture", Rights::observer(), 0, || Box::new(Listener));
     let mut unsupported = None;
     let mut observe = |host: &str, stack: &mut Stack| {
+        if let (Ok(_), Ok(schema)) = (&listens, hawser_engine::schema(stack.module())) {
+            stack.interact(bus.source(Arc::new(schema), None));
+        }
         let refused = collector.host(host, &**stack.program()).err();
         unsupported = unsupported
             .take()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
-use hawser::sim::{Limits, Picture, Series};
+use hawser::sim::{Limits, Picture, Series, Window};
 
 use super::record;
 use crate::exit::{Exit, Outcome};
@@ -24,10 +24,11 @@ pub(crate) struct PictureArgs {
     /// Draw the run as one SVG
     #[arg(long, value_name = "OUT")]
     svg: Option<PathBuf>,
-    /// Write what is drawn as tables: packets.csv, fields.csv, timers.csv and queues.csv in this folder
+    /// Write what is drawn as tables: packets.csv, fields.csv, windows.csv, timers.csv, signals.csv and
+    /// queues.csv in this folder
     #[arg(long, value_name = "FOLDER")]
     csv: Option<PathBuf>,
-    /// Write fields of contexts over time as a recording, which `hawser watch --replay` plays
+    /// Write fields of contexts over time, and signals, as a recording, which `hawser watch --replay` plays
     #[arg(long, value_name = "OUT")]
     record: Option<PathBuf>,
     /// Draw what happens at this time after the start, or later: 1.5s, 200ms
@@ -99,7 +100,7 @@ fn cell(text: &str) -> String {
 }
 
 /// All tables, by the names of their files.
-fn tables(picture: &Picture) -> [(&'static str, String); 4] {
+fn tables(picture: &Picture) -> [(&'static str, String); 6] {
     let host = |number: usize| picture.hosts.get(number).map_or("", String::as_str);
     let flow = |flow: Option<usize>| flow.map_or_else(String::new, |flow| flow.to_string());
     let mut packets = "number,seconds,from,to,flow,fate,end_seconds,payload,packet,line\n".to_owned();
@@ -148,6 +149,37 @@ fn tables(picture: &Picture) -> [(&'static str, String); 4] {
             timer.end
         );
     }
+    let mut windows = "seconds,host,flow,window,edge\n".to_owned();
+    for window in &picture.windows {
+        for (at, edge) in window.points.points() {
+            let _ = writeln!(
+                windows,
+                "{},{},{},{},{edge}",
+                seconds(*at),
+                cell(host(window.host)),
+                window.flow,
+                cell(&window.name)
+            );
+        }
+    }
+    let mut signals = "seconds,host,flow,context,signal,fields,line\n".to_owned();
+    for signal in &picture.signals {
+        let values = signal
+            .fields
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let _ = writeln!(
+            signals,
+            "{},{},{},{},{},{},{}",
+            seconds(signal.at_ns),
+            cell(host(signal.host)),
+            flow(signal.flow),
+            cell(&signal.context),
+            cell(&signal.name),
+            cell(&values.collect::<Vec<_>>().join(" ")),
+            cell(&signal.line)
+        );
+    }
     let mut queues = "seconds,queue,bytes\n".to_owned();
     for queue in &picture.queues {
         for (at, bytes) in queue.points.points() {
@@ -157,7 +189,9 @@ fn tables(picture: &Picture) -> [(&'static str, String); 4] {
     [
         ("packets.csv", packets),
         ("fields.csv", fields),
+        ("windows.csv", windows),
         ("timers.csv", timers),
+        ("signals.csv", signals),
         ("queues.csv", queues),
     ]
 }
@@ -171,6 +205,8 @@ const STEP: f64 = PANEL + 64.0;
 
 /// Colours that people who see no red or no green can tell apart (Okabe and Ito 2008).
 const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
+/// Of windows that the congestion control sets, and of others.
+const WINDOWS: [&str; 2] = ["#009e73", "#8a6d00"];
 const LOST: &str = "#b3261e";
 
 /// A drawing with time to the right.
@@ -222,7 +258,7 @@ impl Panel<'_> {
     fn stairs(&mut self, points: &[(u64, u64)], colour: &str) {
         let mut path = String::new();
         for (at, value) in points.iter().filter(|(at, _)| (self.from..=self.to).contains(at)) {
-            let (x, y) = (self.x(*at), self.y(*value as f64));
+            let (x, y) = (self.x(*at), self.y((*value as f64).min(self.max)));
             let _ = match path.is_empty() {
                 true => write!(path, "M{x:.1} {y:.1}"),
                 false => write!(path, "H{x:.1}V{y:.1}"),
@@ -258,10 +294,16 @@ fn svg(picture: &Picture) -> String {
             picture.name, picture.program, picture.seed
         ))
     );
-    let name = picture.names.iter().position(|name| name == "seq").unwrap_or(0);
+    let name = picture.number.unwrap_or(0);
     for (number, flow) in picture.flows.iter().enumerate() {
-        let numbers = numbers_of(picture, number, name);
+        let numbers = picture.numbers(number, name);
         let max = numbers.iter().map(|(_, value)| *value).max().unwrap_or(1).max(1);
+        let windows = || picture.windows.iter().filter(|window| window.flow == number);
+        // Windows far beyond what was sent leave the packets their room.
+        let edges = windows().flat_map(|window| window.points.points());
+        let max = edges
+            .map(|(_, edge)| (*edge).min(max * 3 / 2))
+            .fold(max, u64::max);
         let mut panel = Panel {
             body: &mut body,
             top,
@@ -274,8 +316,10 @@ fn svg(picture: &Picture) -> String {
             &format!("flow {number}, {}: {word}; lost packets as crosses", flow.name),
             "",
         );
+        for window in windows() {
+            panel.stairs(window.points.points(), window_colour(window));
+        }
         for (packet, value) in numbers {
-            let packet = &picture.packets[packet];
             let (x, y) = (panel.x(packet.at_ns), panel.y(value as f64));
             let is_lost = !matches!(packet.fate, "delivered" | "under way");
             let _ = if is_lost {
@@ -314,6 +358,15 @@ fn svg(picture: &Picture) -> String {
     document(WIDTH, top, 12, &body)
 }
 
+fn window_colour(window: &Window) -> &'static str {
+    let is_own = window
+        .name
+        .split(' ')
+        .next()
+        .is_some_and(|name| name.ends_with("cwnd"));
+    WINDOWS[usize::from(!is_own)]
+}
+
 fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, points, unit): (&str, &Series, &str)) {
     let max = points
         .points()
@@ -331,21 +384,4 @@ fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, points, uni
     };
     panel.frame(title, unit);
     panel.stairs(points.points(), COLOURS[0]);
-}
-
-/// A flow's packets with one of their numbers; large first numbers count from 0, for each sender apart.
-fn numbers_of(picture: &Picture, flow: usize, name: usize) -> Vec<(usize, u64)> {
-    let mut firsts = std::collections::BTreeMap::new();
-    let packets = picture.packets.iter().enumerate();
-    let of_flow = packets.filter(|(_, packet)| packet.flow == Some(flow));
-    of_flow
-        .filter_map(|(index, packet)| {
-            let (_, value) = packet.numbers.iter().find(|(known, _)| *known == name)?;
-            let first = *firsts
-                .entry(packet.from)
-                .or_insert(if *value > 1 << 24 { *value } else { 0 });
-            let since = value.wrapping_sub(first);
-            Some((index, if first > 0 { u64::from(since as u32) } else { since }))
-        })
-        .collect()
 }

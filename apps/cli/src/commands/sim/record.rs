@@ -1,9 +1,11 @@
-//! A simulated run as `hawser watch --replay` reads it: variables of its connections over time.
+//! A simulated run as `hawser watch --replay` reads it: variables of its connections over time, and signals.
 
 use std::collections::BTreeMap;
 
-use hawser::interact::record::{Flow, Header, Line, Named, Offer, SCHEMA, Sample, What};
-use hawser::sim::Picture;
+use hawser::interact::record::{
+    Event, Flow, Header, Label, Line, Named, Offer, SCHEMA, Sample, Signal, What,
+};
+use hawser::sim::{Picture, SignalField};
 
 use crate::exit::Exit;
 
@@ -16,39 +18,56 @@ struct Connection {
     prefix: String,
 }
 
+/// The connections of a run, each once.
+struct Connections {
+    provider: String,
+    known: Vec<Connection>,
+}
+
+impl Connections {
+    /// The place of the one that a host has with this context, as a picture names it.
+    fn place(&mut self, picture: &Picture, host: usize, context: &str) -> usize {
+        let (kind, ends) = context.split_once(' ').unwrap_or((context, ""));
+        let (local, remote) = ends.split_once(" > ").unwrap_or((ends, ""));
+        let label = picture.hosts.get(host).map_or("", String::as_str);
+        let is_it = |known: &Connection| {
+            let flow = &known.flow;
+            flow.label == label
+                && flow.kind == kind
+                && flow.local.as_deref() == Some(local)
+                && flow.remote.as_deref() == Some(remote)
+        };
+        self.known.iter().position(is_it).unwrap_or_else(|| {
+            self.known.push(Connection {
+                flow: Flow {
+                    flow: format!("{host}:{}", self.known.len() + 1),
+                    provider: self.provider.clone(),
+                    kind: kind.to_owned(),
+                    local: Some(local.to_owned()),
+                    remote: Some(remote.to_owned()),
+                    label: label.to_owned(),
+                },
+                prefix: format!("{}.{kind}", self.provider),
+            });
+            self.known.len() - 1
+        })
+    }
+}
+
 /// All lines of the recording. Variables are the picture's fields, all of them from its beginning on.
 pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
     let provider = picture.program.rsplit('/').next().unwrap_or_default();
     let provider = provider.strip_suffix(".mtp").unwrap_or(provider);
-    let mut connections: Vec<Connection> = Vec::new();
+    let mut connections = Connections {
+        provider: provider.to_owned(),
+        known: Vec::new(),
+    };
     let mut variables: BTreeMap<String, &str> = BTreeMap::new();
     // By time and connection: what changed.
-    let mut samples: BTreeMap<(u64, usize), BTreeMap<String, u64>> = BTreeMap::new();
+    let mut changes: BTreeMap<(u64, usize), BTreeMap<String, u64>> = BTreeMap::new();
     for field in &picture.fields {
-        let (kind, ends) = field.context.split_once(' ').unwrap_or((&field.context, ""));
-        let (local, remote) = ends.split_once(" > ").unwrap_or((ends, ""));
-        let host = picture.hosts.get(field.host).map_or("", String::as_str);
-        let number = connections.iter().position(|known| {
-            known.flow.label == host
-                && known.flow.kind == kind
-                && known.flow.local.as_deref() == Some(local)
-                && known.flow.remote.as_deref() == Some(remote)
-        });
-        let number = number.unwrap_or_else(|| {
-            connections.push(Connection {
-                flow: Flow {
-                    flow: format!("{}:{}", field.host, connections.len() + 1),
-                    provider: provider.to_owned(),
-                    kind: kind.to_owned(),
-                    local: Some(local.to_owned()),
-                    remote: Some(remote.to_owned()),
-                    label: host.to_owned(),
-                },
-                prefix: format!("{provider}.{kind}"),
-            });
-            connections.len() - 1
-        });
-        let name = format!("{}.{}", connections[number].prefix, field.name);
+        let number = connections.place(picture, field.host, &field.context);
+        let name = format!("{}.{}", connections.known[number].prefix, field.name);
         let unit = if field.unit == "span" {
             "duration"
         } else {
@@ -56,46 +75,86 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
         };
         variables.insert(name.clone(), unit);
         for (at, value) in field.points.points() {
-            let bucket = samples.entry((at / STEP * STEP, number)).or_default();
+            let bucket = changes.entry((at / STEP * STEP, number)).or_default();
             bucket.insert(name.clone(), *value);
         }
     }
+    let signals = picture.signals.iter().map(|signal| {
+        let number = connections.place(picture, signal.host, &signal.context);
+        let what = What::Signal(Signal {
+            event: format!("{provider}.{}", signal.name),
+            flow: connections.known[number].flow.flow.clone(),
+            time: signal.at_ns,
+            fields: signal.fields.iter().cloned().collect(),
+            lost: 0,
+        });
+        Line {
+            at: signal.at_ns,
+            what,
+        }
+    });
+    let mut happened: Vec<Line> = signals.collect();
+    // A sample has all variables: those that did not change keep their values.
+    let mut values: Vec<BTreeMap<String, u64>> = vec![BTreeMap::new(); connections.known.len()];
+    for ((at, number), changed) in changes {
+        values[number].extend(changed);
+        let what = What::Sample(Sample {
+            flow: connections.known[number].flow.flow.clone(),
+            time: at,
+            values: values[number].clone(),
+        });
+        happened.push(Line { at, what });
+    }
+    happened.sort_by_key(|line| line.at);
     let header = Header {
         schema: SCHEMA.to_owned(),
         pattern: "*".to_owned(),
         ..Header::default()
     };
-    let offer = |source: u64| Offer {
-        source,
-        provider: provider.to_owned(),
-        events: Vec::new(),
-        variables: variables
+    let offers = (0..picture.hosts.len()).map(|host| offer(picture, provider, host, &variables));
+    let offers = offers.collect();
+    let flows = connections.known.iter().map(|known| known.flow.clone()).collect();
+    let first = [What::Header(header), What::Offers(offers), What::Flows(flows)];
+    let first = first.into_iter().map(|what| Line { at: 0, what });
+    let lines: Result<Vec<String>, _> = first
+        .chain(happened)
+        .map(|line| serde_json::to_string(&line))
+        .collect();
+    Ok(lines.map_err(Exit::failed)?.join("\n") + "\n")
+}
+
+/// What a host offers.
+fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<String, &str>) -> Offer {
+    let field = |field: &SignalField| Named {
+        name: field.name.clone(),
+        kind: field.kind.to_owned(),
+        values: field
+            .labels
             .iter()
-            .map(|(name, kind)| Named {
-                name: name.clone(),
-                kind: (*kind).to_owned(),
-                values: Vec::new(),
-            })
+            .map(|(value, name)| label(*value, name))
             .collect(),
     };
-    let offers = (0..picture.hosts.len() as u64).map(offer).collect();
-    let flows = connections.iter().map(|known| known.flow.clone()).collect();
-    let first = [What::Header(header), What::Offers(offers), What::Flows(flows)];
-    let mut lines: Vec<Line> = first.into_iter().map(|what| Line { at: 0, what }).collect();
-    // A sample has all variables: those that did not change keep their values.
-    let mut values: Vec<BTreeMap<String, u64>> = vec![BTreeMap::new(); connections.len()];
-    for ((at, number), changed) in samples {
-        values[number].extend(changed);
-        let sample = Sample {
-            flow: connections[number].flow.flow.clone(),
-            time: at,
-            values: values[number].clone(),
-        };
-        lines.push(Line {
-            at,
-            what: What::Sample(sample),
-        });
+    let types = picture.signal_types.get(host).into_iter().flatten();
+    let events = types.map(|signal| Event {
+        name: format!("{provider}.{}", signal.name),
+        fields: signal.fields.iter().map(field).collect(),
+    });
+    let variables = variables.iter().map(|(name, kind)| Named {
+        name: name.clone(),
+        kind: (*kind).to_owned(),
+        values: Vec::new(),
+    });
+    Offer {
+        source: host as u64,
+        provider: provider.to_owned(),
+        events: events.collect(),
+        variables: variables.collect(),
     }
-    let lines: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
-    Ok(lines.map_err(Exit::failed)?.join("\n") + "\n")
+}
+
+fn label(value: u64, name: &str) -> Label {
+    Label {
+        value,
+        name: name.to_owned(),
+    }
 }

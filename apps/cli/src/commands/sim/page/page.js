@@ -117,7 +117,7 @@ function drawPackets() {
 /** Hosts beside each other, time downwards, each packet a line from one to the other. */
 function drawLadder({ pen, width, height }) {
   const hosts = data.hosts.map((_, host) => host).filter((host) => state.flow < 0 || data.flows[state.flow].hosts.includes(host));
-  const across = (host) => 150 + (hosts.indexOf(host) + 0.5) * (width - 300) / hosts.length * (hosts.length > 1 ? 1 : 1);
+  const across = (host) => 150 + (hosts.indexOf(host) + 0.5) * (width - 300) / hosts.length;
   const spread = (host) => hosts.length === 2 ? [150, width - 150][hosts.indexOf(host)] : across(host);
   const [top, low] = [30, height - 8];
   const y = (at) => top + (at - state.from) / (state.to - state.from) * (low - top);
@@ -185,20 +185,39 @@ function brief(packet) {
 function drawSequence(page) {
   const name = state.number;
   const ack = data.names.indexOf("ack");
-  const drawn = shown.map((packet) => ({ packet, value: numberOf(packet, name) })).filter((one) => one.value !== null && inView(one.packet));
-  const acks = name !== ack && ack >= 0 ? shown.filter(inView) : [];
+  // Beyond all that carries payload there are only numbers of the other end, and those of nothing yet.
+  const most = shown.reduce((most, packet) => packet.payload ? Math.max(most, (numberOf(packet, name) || 0) + packet.payload + 1) : most, 0) || Infinity;
+  const drawn = shown.map((packet) => ({ packet, value: numberOf(packet, name) })).filter((one) => one.value !== null && one.value <= most && inView(one.packet));
+  const acks = name !== ack && ack >= 0 ? shown.filter((packet) => inView(packet) && numberOf(packet, ack) !== null && numberOf(packet, ack) <= most) : [];
   const tops = drawn.map(({ packet, value }) => value + (counted(name) ? packet.payload : 0)).concat(acks.map((packet) => numberOf(packet, ack) || 0));
-  const top = tops.reduce((a, b) => Math.max(a, b), 1) * 1.05;
+  const highest = tops.reduce((a, b) => Math.max(a, b), 1);
+  const edges = windowsOf(name).map((one) => ({ ...one, steps: within(one.points) }));
+  // Windows far beyond what was sent leave the packets their room.
+  const widest = edges.flatMap((one) => one.steps.map((point) => point[1])).reduce((a, b) => Math.max(a, b), 0);
+  const top = Math.max(highest, Math.min(widest, highest * 1.5)) * 1.05;
   const { pen } = page;
   const { x, y } = axes(page, top, plain);
+  const low = page.height - EDGE.bottom;
+  pen.save();
+  pen.beginPath();
+  pen.rect(EDGE.left, 0, page.width - EDGE.left - EDGE.right, low + 4);
+  pen.clip();
+  for (const { steps, style } of edges) {
+    if (steps.length) stroke(pen, colour(style), stairs(steps, x, (value) => Math.max(y(value), 1)), 1.6);
+  }
+  const fired = data.timers.filter((timer) => timer.end === "fired" && timer.flow === state.flow && timer.to_ns >= state.from && timer.to_ns <= state.to);
+  for (const timer of fired) {
+    stroke(pen, colour("timer"), [[x(timer.to_ns), low - 14], [x(timer.to_ns), low]], 3);
+    if (fired.length < page.width / 90) text(pen, colour("timer"), timer.name, x(timer.to_ns) + 4, low - 4);
+  }
   const sides = [...new Set(shown.map((packet) => packet.from))];
   for (const side of sides) {
-    const points = acks.filter((packet) => packet.from === side && numberOf(packet, ack) !== null).flatMap((packet) => {
+    const taken = acks.filter((packet) => packet.from === side).flatMap((packet) => {
       const at = packet.fate === "delivered" ? packet.end_ns : packet.at_ns;
       return isLost(packet) ? [] : [[x(at), y(numberOf(packet, ack))]];
     });
-    const stairs = points.flatMap((point, index) => index ? [[point[0], points[index - 1][1]], point] : [point]);
-    if (stairs.length > 1) stroke(pen, side === sides[0] ? colour("one") : colour("two"), stairs, 1, [4, 3]);
+    const line = taken.flatMap((point, index) => index ? [[point[0], taken[index - 1][1]], point] : [point]);
+    if (line.length > 1) stroke(pen, side === sides[0] ? colour("one") : colour("two"), line, 1, [4, 3]);
   }
   for (const { packet, value } of drawn) {
     const chosen = packet === shown[state.chosen];
@@ -213,6 +232,14 @@ function drawSequence(page) {
     }
     places.push({ packet, x0: left, y0: bottom, x1: left, y1: high });
   }
+  pen.restore();
+}
+
+/** The windows of the flow that bound a number, each with its colour. */
+function windowsOf(name) {
+  if (state.flow < 0 || name !== data.number) return [];
+  const windows = data.windows.filter((one) => one.flow === state.flow);
+  return windows.map((one) => ({ ...one, style: /cwnd$/.test(one.name.split(" ")[0]) ? "third" : "edge" }));
 }
 
 /** Whether a number counts bytes: then it grows by the payload, most often. */
@@ -244,14 +271,18 @@ function within(points) {
   return out;
 }
 
+/** Steps as corners of a line. */
+function stairs(steps, x, y) {
+  return steps.flatMap(([at, value], index) => index ? [[x(at), y(steps[index - 1][1])], [x(at), y(value)]] : [[x(at), y(value)]]);
+}
+
 function drawSeries(canvas, series, unit) {
   const page = begin(canvas), { pen } = page;
   const parts = series.map((one) => ({ ...one, steps: within(one.points) }));
   const top = parts.flatMap((one) => one.steps.map((point) => point[1])).reduce((a, b) => Math.max(a, b), 1) * 1.05;
   const { x, y } = axes(page, top, unit);
   for (const { steps, style } of parts) {
-    const stairs = steps.flatMap(([at, value], index) => index ? [[x(at), y(steps[index - 1][1])], [x(at), y(value)]] : [[x(at), y(value)]]);
-    if (stairs.length) stroke(pen, colour(style), stairs, 1.6);
+    if (steps.length) stroke(pen, colour(style), stairs(steps, x, y), 1.6);
   }
   if (!parts.some((one) => one.steps.length)) text(pen, colour("faint"), "nothing was noted in this time", page.width / 2, page.height / 2, "center");
 }
@@ -316,7 +347,11 @@ function legend() {
   };
   const sides = [...new Set(shown.map((packet) => packet.from))].slice(0, 2);
   const entries = sides.map((host, index) => entry(["one", "two"][index], `sent by ${data.hosts[host]}`));
-  $("legend").replaceChildren(...entries, entry("lost", "lost"), entry("timer", "timer that fired"));
+  const windows = state.view === "sequence" ? windowsOf(state.number) : [];
+  const edges = windows.map((one) => entry(one.style, `${data.hosts[one.host]} may send below this: ${one.name}`));
+  const acks = state.view === "sequence" && data.names[state.number] !== "ack" && data.names.includes("ack");
+  const words = acks ? [document.createTextNode("dashed: acknowledged")] : [];
+  $("legend").replaceChildren(...entries, entry("lost", "lost"), entry("timer", "timer that fired"), ...edges, ...words);
   $("queue-legend").replaceChildren(...data.queues.slice(0, 3).map((queue, index) => entry(STYLES[index], queue.name)));
 }
 
@@ -421,6 +456,7 @@ function setUp() {
   const out = data.left_out, words = [];
   if (out.packets) words.push(`${out.packets} packets after the first ${data.packets.length} are not drawn (--max-packets, --from, --to)`);
   if (out.timers) words.push(`${out.timers} timers are not drawn`);
+  if (out.signals) words.push(`${out.signals} signals are in no table`);
   if (out.changes) words.push(`${out.changes} changes of further fields are not drawn`);
   if (out.points) words.push(`${out.points} points of lines were left out, extremes kept`);
   $("left-out").textContent = words.join("; ");
@@ -428,8 +464,7 @@ function setUp() {
   option($("flow"), -1, "all");
   data.flows.forEach((flow, index) => option($("flow"), index, `${index}: ${flow.name}`));
   data.names.forEach((name, index) => option($("number"), index, name));
-  const likely = ["seq", "packet_number", "number", "offset"].map((name) => data.names.indexOf(name)).find((index) => index >= 0);
-  state.number = likely === undefined ? 0 : likely;
+  state.number = data.number === null ? 0 : data.number;
   $("number").value = state.number;
   const fields = [...document.querySelectorAll(".field")];
   const names = data.fields.map((field) => `${data.hosts[field.host]} ${field.context} ${field.name}`);
@@ -439,8 +474,8 @@ function setUp() {
   fields[0].value = first;
   fields[1].value = windows[1] ? windows[1].index : -1;
   $("flow").addEventListener("change", (event) => { state.flow = +event.target.value; state.chosen = -1; choosePackets(); legend(); describe(); draw(); });
-  $("view").addEventListener("change", (event) => { state.view = event.target.value; $("number-label").hidden = state.view === "ladder"; draw(); });
-  $("number").addEventListener("change", (event) => { state.number = +event.target.value; draw(); });
+  $("view").addEventListener("change", (event) => { state.view = event.target.value; $("number-label").hidden = state.view === "ladder"; legend(); draw(); });
+  $("number").addEventListener("change", (event) => { state.number = +event.target.value; legend(); draw(); });
   fields.forEach((select) => select.addEventListener("change", draw));
   $("closer").addEventListener("click", () => zoom(0.5));
   $("farther").addEventListener("click", () => zoom(2));
