@@ -439,6 +439,25 @@ fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
     each_leads_to_its_line(scenario, &segments, &kinds);
 }
 
+/// A host that has given a connection up hears of it again: RFC 9293, 3.5.2, group 1.
+#[test]
+fn a_reset_for_no_connection_leads_to_the_line_that_sent_it() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let scenario = folder.join("forgotten.toml");
+    // The link is mended when the reader has given up, and before the writer asks for its window again.
+    let mended = "[[at]]\ntime = \"7s\"\nlink = \"wire\"\nstate = \"up\"\n";
+    let text = IDLE.replace("duration = \"9s\"", "duration = \"30s\"") + mended;
+    std::fs::write(&scenario, text).expect("a file");
+    let scenario = scenario.to_str().expect("a path");
+    let segments = captured(scenario);
+    // For a segment with ACK the reset takes its number from that, and has no ACK itself.
+    let reset = first(&segments, "reset for no connection", |_, _, s| {
+        s.ports.contains(&7002) && s.flags & RST > 0 && s.flags & ACK == 0
+    });
+    let kinds = [("reset for no connection", reset, "reset_sender", "tcp_seg")];
+    each_leads_to_its_line(scenario, &segments, &kinds);
+}
+
 /// What is counted of packets that no parser took is in the report of the same run.
 #[test]
 fn what_a_parser_refused_is_shown_with_the_parser() {
