@@ -2,7 +2,7 @@
 
 use hawser_net::Network;
 pub use hawser_trace::{
-    Event, Filter, Flow, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
+    Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
 };
 
 /// Shows what each event on a network does from now on. Its times count from now.

@@ -9,7 +9,7 @@ use hawser_engine::program::Program;
 use hawser_interp::{Halted, Steps, Unsupported};
 use hawser_sim::world::Fate;
 use hawser_sim::{Options, ResolveError, Run, RunError, START, Scenario};
-use hawser_trace::{Event, Filter, Flow};
+use hawser_trace::{Event, Filter, Flows};
 
 use crate::breakpoint::{self, BreakError, Breakpoint, Meant, Set, What};
 use crate::command::{Move, To};
@@ -28,8 +28,8 @@ pub struct Begin {
     pub scenario: Scenario,
     /// A seed instead of the scenario's.
     pub seed: Option<u64>,
-    /// The scenario's flows: each event says which it is for, by its place.
-    pub flows: Arc<[Flow]>,
+    /// The scenario's flows: each event says which it is for.
+    pub flows: Arc<Flows>,
     /// Where its programs come from.
     pub resolve: Resolver,
 }

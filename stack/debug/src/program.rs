@@ -9,7 +9,7 @@ use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::visit::{callees, statements};
 use hawser_ir::{EventId, FuncId, Module, Span};
 use hawser_sim::START;
-use hawser_trace::{Flow, Leaf, Line, Lines, Reader, Tracer, leaves};
+use hawser_trace::{Flows, Leaf, Line, Lines, Reader, Tracer, leaves};
 
 /// What runs on a host.
 pub(crate) struct HostProgram {
@@ -17,7 +17,7 @@ pub(crate) struct HostProgram {
     pub(crate) module: Arc<Module>,
     pub(crate) interpreter: Interpreter,
     pub(crate) tracer: RefCell<Tracer>,
-    pub(crate) flows: Arc<[Flow]>,
+    pub(crate) flows: Arc<Flows>,
     pub(crate) lines: Lines,
     /// By context: its fields.
     pub(crate) contexts: Vec<Vec<Leaf>>,
@@ -28,7 +28,7 @@ impl HostProgram {
     pub(crate) fn new(
         program: &Arc<dyn Program>,
         host: &str,
-        flows: &Arc<[Flow]>,
+        flows: &Arc<Flows>,
     ) -> Result<HostProgram, Unsupported> {
         let module = Arc::new(program.module().clone());
         let member_size = module.member_sizes();

@@ -22,7 +22,7 @@ fn debugger_of(text: &str) -> Debugger {
     let begin = Begin {
         scenario,
         seed: None,
-        flows: [].into(),
+        flows: std::sync::Arc::default(),
         resolve: Box::new(|name, settings| Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)),
     };
     Debugger::begin(begin).unwrap_or_else(|error| panic!("{error}"))

@@ -59,6 +59,8 @@ pub struct Collector(Arc<Mutex<Collected>>);
 struct Collected {
     limits: Limits,
     picture: Picture,
+    /// By flow of the picture: the scenario's flow, and the two hosts.
+    of_pairs: Vec<(usize, String, String)>,
     /// Whose an address is.
     owners: BTreeMap<IpAddr, usize>,
     /// By host: what takes its packets apart, and who sent them.
@@ -108,10 +110,13 @@ impl Collector {
                 points: Series::default(),
             })
         });
-        let flows = scenario.flow.iter().map(|flow| Flow {
-            name: format!("{} to {}", flow.from, flow.to),
-            hosts: [number(&flow.from), number(&flow.to)],
+        let flows = pairs(scenario).map(|(_, from, to)| Flow {
+            name: format!("{from} to {to}"),
+            hosts: [number(from), number(to)],
         });
+        let of_pairs = pairs(scenario)
+            .map(|(flow, from, to)| (flow, from.clone(), to.clone()))
+            .collect();
         let picture = Picture {
             flows: flows.collect(),
             queues: queues.collect(),
@@ -123,6 +128,7 @@ impl Collector {
             limits,
             picture,
             owners,
+            of_pairs,
             hosts: hosts.iter().map(|_| OfHost::default()).collect(),
             lines: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -146,7 +152,7 @@ impl Collector {
         Ok(())
     }
 
-    /// What an event of a host did, with its flow.
+    /// What an event of a host did, with its flow: by its place among the [`pairs`] of the scenario.
     pub fn event(&self, event: &Event) {
         let mut collected = self.0.lock();
         if let Some(host) = collected.number(&event.host) {
@@ -188,7 +194,11 @@ impl Collector {
         (picture.seed, picture.end_ns) = (report.seed, end);
         picture.failures.clone_from(&report.failures);
         for flow in &report.flows {
-            if let Some(named) = picture.flows.get_mut(flow.flow) {
+            let pair = collected
+                .of_pairs
+                .iter()
+                .position(|(number, from, to)| *number == flow.flow && *from == flow.from && *to == flow.to);
+            if let Some(named) = pair.and_then(|pair| picture.flows.get_mut(pair)) {
                 named.name = format!("{} {} to {}, port {}", flow.app, flow.from, flow.to, flow.port);
             }
         }
@@ -413,6 +423,12 @@ impl Collected {
         self.picture.lines = ordered(&self.lines, std::mem::take(&mut self.picture.lines));
         self.picture.names = ordered(&self.names, std::mem::take(&mut self.picture.names));
     }
+}
+
+/// The flows of a scenario, each as often as it has pairs of hosts: its number, the client's host and the server's.
+pub fn pairs(scenario: &Scenario) -> impl Iterator<Item = (usize, &String, &String)> {
+    let flows = scenario.flow.iter().enumerate();
+    flows.flat_map(|(number, flow)| flow.pairs().map(move |(from, to)| (number, from, to)))
 }
 
 /// The number of a text, a new one if it has none.

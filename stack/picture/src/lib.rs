@@ -17,7 +17,7 @@ mod series;
 mod signals;
 mod windows;
 
-pub use collect::{Collector, Limits};
+pub use collect::{Collector, Limits, pairs};
 pub use picture::{
     Field, Flow, LeftOut, Packet, Picture, Queue, Signal, SignalField, SignalType, Timer, Window,
 };

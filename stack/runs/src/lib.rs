@@ -37,7 +37,7 @@ use hawser_sim::shrink::{Manner, Tried};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
-pub use hawser_trace::{Event, Filter, Flow, Form, Packet, Print, Printed, Recorder, Show};
+pub use hawser_trace::{Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Show};
 pub use picture::{Shows, run_pictured};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
@@ -299,13 +299,31 @@ pub fn run_traced_packets(
 }
 
 /// The flows of a scenario, as a trace tells them apart.
-pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
-    let flows = scenario.flow.iter().zip(scenario.ports());
-    let flows = flows.map(|(flow, ports)| Flow {
-        hosts: [flow.from.clone(), flow.to.clone()],
-        ports: ports.unwrap_or(0..=0),
-    });
-    flows.collect()
+pub(crate) fn flows(scenario: &Scenario) -> Flows {
+    connections(scenario, |connection| connection.flow)
+}
+
+/// The same with a number of its own for each pair of hosts, as a picture tells them apart.
+pub(crate) fn pairs(scenario: &Scenario) -> Flows {
+    let of_pairs: Vec<_> = hawser_picture::pairs(scenario).collect();
+    connections(scenario, |connection| {
+        let names = connection.hosts.map(|host| &scenario.host[host].name);
+        let pair = (connection.flow, names[0], names[1]);
+        of_pairs
+            .iter()
+            .position(|of| *of == pair)
+            .unwrap_or(of_pairs.len())
+    })
+}
+
+fn connections(scenario: &Scenario, number: impl Fn(&hawser_sim::scenario::Connection) -> usize) -> Flows {
+    let connections = scenario.connections().unwrap_or_default();
+    Flows::new(connections.into_iter().map(|connection| Connection {
+        flow: number(&connection),
+        hosts: connection.hosts.map(|host| scenario.host[host].name.clone()),
+        client: connection.client,
+        server: connection.server,
+    }))
 }
 
 /// Finds where a packet of a run comes from, by its number in a capture of the run; the first is 1. Nothing when

@@ -13,7 +13,7 @@ use hawser_sim::world::Sight;
 use hawser_sim::{Report, RunError, Scenario};
 use hawser_trace::{Event, Filter, Recorder, Show};
 
-use crate::{Programs, engine, flows, resolver};
+use crate::{Programs, engine, pairs, resolver};
 
 /// How often queues are looked into.
 const EVERY: Duration = Duration::from_millis(1);
@@ -55,14 +55,24 @@ pub fn run_pictured(
     let collector = Collector::new(scenario, limits);
     let resolve = resolver(programs, engine(scenario));
     let events = collector.clone();
+    let of_pairs: Vec<usize> = hawser_picture::pairs(scenario).map(|(flow, ..)| flow).collect();
     let collect = move |event: &Event| {
         events.event(event);
         if let Some(show) = &mut show {
-            show(event);
+            // It is drawn by pairs of hosts, and shown by flows.
+            let flow = event.flow.and_then(|pair| of_pairs.get(pair).copied());
+            if flow == event.flow {
+                show(event);
+            } else {
+                show(&Event {
+                    flow,
+                    ..event.clone()
+                });
+            }
         }
     };
     let recorder = Recorder::new(hawser_sim::START, Filter::default(), Box::new(collect));
-    let recorder = recorder.with_flows(flows(scenario));
+    let recorder = recorder.with_flows(pairs(scenario));
     let bus = Bus::new();
     let listens = bus.attach("picture", Rights::observer(), 0, || Box::new(Listener));
     let mut unsupported = None;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hawser_sim::report::{FlowReport, LinkReport};
 use hawser_sim::standing::{EndStanding, TimerStanding};
 use hawser_sim::world::{Fate, Sight};
-use hawser_trace::{Context, Event, Filter, Flow, Line, Recorder, Value};
+use hawser_trace::{Context, Event, Filter, Flows, Line, Recorder, Value};
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -127,12 +127,20 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
     let blamed = report.flows.iter().filter(standing).find(|flow| !flow.ok);
     let flow = blamed.or_else(|| report.flows.iter().find(standing));
     let filter = Filter {
-        flow: flow.map(|_| 0),
+        flow: flow.map(|flow| flow.flow),
         ..Filter::default()
     };
-    let connection = flow.map(|flow| Flow {
-        hosts: [flow.from.clone(), flow.to.clone()],
-        ports: flow.port..=flow.port,
+    let connections = super::flows(scenario);
+    let connection = flow.and_then(|flow| {
+        let FlowReport {
+            flow: number,
+            from,
+            to,
+            port,
+            client_port,
+            ..
+        } = flow;
+        connections.between(*number, [from, to], [client_port.unwrap_or(0), *port])
     });
     let ends = || flow.and_then(|flow| flow.ends.as_deref()).into_iter().flatten();
     let failed = ends().filter_map(|end| end.failed).min_by(f64::total_cmp);
@@ -147,7 +155,7 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
         filter,
         Box::new(move |event| into.lock().see(event)),
     )
-    .with_flows(connection.into_iter().collect());
+    .with_flows(Flows::new(connection));
     let packets = Rc::new(RefCell::new(Packets::default()));
     let seen = Rc::clone(&packets);
     let watch = Box::new(move |sight: &Sight<'_>| seen.borrow_mut().see(sight));

@@ -8,7 +8,7 @@ use hawser_interp::Unsupported;
 use hawser_ir::abi::PacketRec;
 use hawser_ir::abi::RecordKind;
 use hawser_time::Instant;
-use hawser_trace::{Filter, Line, Tracer};
+use hawser_trace::{Filter, Flows, Line, Tracer};
 use parking_lot::Mutex;
 
 /// How many instructions are remembered: a packet leaves soon after its own.
@@ -47,7 +47,7 @@ impl Causes {
         self.0.lock().wants_events = events;
         let observed = Arc::clone(&self.0);
         stack.set_event_tap(Some(Box::new(move |shown: &TapEvent<'_>| {
-            let Some(event) = tracer.event(shown, &Filter::default(), &[]) else {
+            let Some(event) = tracer.event(shown, &Filter::default(), &Flows::default()) else {
                 return;
             };
             let mut observed = observed.lock();

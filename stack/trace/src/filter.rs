@@ -1,6 +1,8 @@
 //! Which events are wanted.
 
-use std::ops::{Range, RangeInclusive};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Conditions that an event has to meet, all of them. The default wants all.
@@ -8,7 +10,7 @@ use std::time::Duration;
 pub struct Filter {
     /// It happened on this host.
     pub host: Option<String>,
-    /// Its context is of a connection of this flow, or of its listener.
+    /// Its context is of a connection of this flow, or of a listener of this flow alone.
     pub flow: Option<usize>,
     /// It happened at this time after the start of the run, or later.
     pub from: Option<Duration>,
@@ -31,19 +33,83 @@ pub struct Packet {
     pub cause: u32,
 }
 
-/// A flow of a scenario.
-#[derive(Clone, Debug)]
-pub struct Flow {
+/// A connection of a flow, by its ends: the client's first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The flow, by its number.
+    pub flow: usize,
     /// The hosts at its ends.
     pub hosts: [String; 2],
-    /// The ports that its servers listen on; 0 is none.
-    pub ports: RangeInclusive<u16>,
+    /// The client's address; its port is 0 where it is not known.
+    pub client: SocketAddr,
+    /// The server's address.
+    pub server: SocketAddr,
 }
 
-impl Flow {
-    /// Whether a context of this host with such ports is of the flow.
-    pub(crate) fn has(&self, host: &str, mut ports: impl Iterator<Item = u16>) -> bool {
-        self.hosts.iter().any(|end| end == host) && ports.any(|port| port > 0 && self.ports.contains(&port))
+/// The connections of a run, found by their ends.
+#[derive(Clone, Debug, Default)]
+pub struct Flows {
+    /// By the server's port, and the client's.
+    by_ports: BTreeMap<(u16, u16), Vec<Connection>>,
+}
+
+impl Flows {
+    /// Those of these connections.
+    #[must_use]
+    pub fn new(connections: impl IntoIterator<Item = Connection>) -> Flows {
+        let mut flows = Flows::default();
+        for connection in connections {
+            let ports = (connection.server.port(), connection.client.port());
+            flows.by_ports.entry(ports).or_default().push(connection);
+        }
+        flows
+    }
+
+    /// The connection of a flow between these hosts, with these ports as it was given: the client's, and the server's.
+    #[must_use]
+    pub fn between(&self, flow: usize, hosts: [&str; 2], [client, server]: [u16; 2]) -> Option<Connection> {
+        let connections = self.by_ports.get(&(server, client))?;
+        let is_it = |of: &&Connection| of.flow == flow && of.hosts == hosts;
+        connections.iter().find(is_it).cloned()
+    }
+
+    /// The flow that a context of a host with these ends belongs to: one of its connections, or its listener, if that
+    /// is no other flow's, too. Without a remote port it is a listener. Addresses that are not known do not count.
+    pub(crate) fn of(&self, host: &str, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
+        if local.port() == 0 {
+            return None;
+        }
+        if remote.port() == 0 {
+            return self.of_listener(host, local);
+        }
+        let same = |known: SocketAddr, end: SocketAddr| {
+            end.ip().is_unspecified() || end.ip().to_canonical() == known.ip()
+        };
+        // The host is the server, or the client.
+        let mut found =
+            [(1, local, remote), (0, remote, local)]
+                .into_iter()
+                .flat_map(|(end, server, client)| {
+                    [client.port(), 0].map(move |port| (end, server, client, port))
+                });
+        found.find_map(|(end, server, client, port)| {
+            let connections = self.by_ports.get(&(server.port(), port))?;
+            let is_it = |of: &&Connection| {
+                of.hosts[end] == host && same(of.server, server) && same(of.client, client)
+            };
+            connections.iter().find(is_it).map(|of| of.flow)
+        })
+    }
+
+    fn of_listener(&self, host: &str, local: SocketAddr) -> Option<usize> {
+        let at_port = self.by_ports.range((local.port(), 0)..=(local.port(), u16::MAX));
+        let of_host = at_port.flat_map(|(_, connections)| connections).filter(|of| {
+            let address = local.ip().is_unspecified() || local.ip().to_canonical() == of.server.ip();
+            of.hosts[1] == host && address
+        });
+        let mut flows = of_host.map(|of| of.flow);
+        let first = flows.next()?;
+        flows.all(|flow| flow == first).then_some(first)
     }
 }
 
@@ -65,4 +131,51 @@ impl Filter {
 pub(crate) fn is_field(wanted: &str, context: &str, field: &str) -> bool {
     let of_context = |rest: &str| rest.strip_prefix('.') == Some(field);
     wanted == field || wanted.strip_prefix(context).is_some_and(of_context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn flows_at_one_port_are_distinguished_by_their_clients() {
+        let connection = |flow, from: &str, client, server| Connection {
+            flow,
+            hosts: [from.to_owned(), "c".to_owned()],
+            client: address(client),
+            server: address(server),
+        };
+        let flows = Flows::new([
+            connection(0, "a", "10.0.0.1:20001", "10.0.0.3:80"),
+            connection(1, "a", "10.0.0.1:20002", "10.0.0.3:80"),
+            connection(2, "b", "10.0.0.2:20001", "10.0.0.3:80"),
+            connection(3, "b", "10.0.0.2:0", "10.0.0.3:81"),
+            connection(4, "b", "[fd00::2]:0", "[fd00::3]:81"),
+        ]);
+        let of = |host, local, remote| flows.of(host, address(local), address(remote));
+        for (flow, from, client) in [
+            (0, "a", "10.0.0.1:20001"),
+            (1, "a", "10.0.0.1:20002"),
+            (2, "b", "10.0.0.2:20001"),
+        ] {
+            assert_eq!(of(from, client, "10.0.0.3:80"), Some(flow));
+            assert_eq!(of("c", "10.0.0.3:80", client), Some(flow));
+            assert_eq!(of("d", client, "10.0.0.3:80"), None, "another host");
+        }
+        assert_eq!(of("c", "10.0.0.3:80", "10.0.0.2:20002"), None, "nobody's");
+        // A port of one flow: whatever port its client has.
+        assert_eq!(of("c", "10.0.0.3:81", "10.0.0.2:50000"), Some(3));
+        assert_eq!(of("b", "[fd00::2]:50000", "[fd00::3]:81"), Some(4));
+        assert_eq!(of("c", "10.0.0.3:81", "10.0.0.1:50000"), None);
+        // Listeners: one of several flows is none's.
+        assert_eq!(of("c", "10.0.0.3:80", "0.0.0.0:0"), None);
+        assert_eq!(of("c", "10.0.0.3:81", "0.0.0.0:0"), Some(3));
+        assert_eq!(of("c", "[fd00::3]:81", "[::]:0"), Some(4));
+        // A program may keep no addresses.
+        assert_eq!(of("c", "0.0.0.0:80", "0.0.0.0:20002"), Some(1));
+    }
 }

@@ -44,7 +44,7 @@ pub use hawser_interp::Unsupported;
 
 pub use event::{Change, Context, Count, Event, Instruction, Processor};
 pub use fields::{Leaf, leaves};
-pub use filter::{Filter, Flow, Packet};
+pub use filter::{Connection, Filter, Flows, Packet};
 pub use kept::Kept;
 pub use name::Name;
 pub use packet::{Decoded, Sent};

@@ -10,7 +10,7 @@ use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::event::Event;
-use crate::filter::{Filter, Flow};
+use crate::filter::{Filter, Flows};
 use crate::name::Name;
 use crate::packet::Sent;
 use crate::printer::{Form, Print, Printer};
@@ -29,7 +29,7 @@ const MAX_SENDERS: usize = 1 << 16;
 pub struct Recorder {
     start: Instant,
     filter: Arc<Filter>,
-    flows: Arc<[Flow]>,
+    flows: Arc<Flows>,
     sink: Arc<Mutex<Sink>>,
     with_packets: bool,
     hosts: Arc<Mutex<BTreeMap<String, Arc<Mutex<Host>>>>>,
@@ -83,11 +83,11 @@ impl Recorder {
         }
     }
 
-    /// With these flows: each event says which of them it is for, by its place.
+    /// With these flows: each event says which of them it is for.
     #[must_use]
-    pub fn with_flows(self, flows: Vec<Flow>) -> Recorder {
+    pub fn with_flows(self, flows: Flows) -> Recorder {
         Recorder {
-            flows: flows.into(),
+            flows: Arc::new(flows),
             ..self
         }
     }

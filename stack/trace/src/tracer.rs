@@ -14,7 +14,7 @@ use hawser_time::Instant;
 
 use crate::event::{Change, Context, Count, Event, Instruction, Processor};
 use crate::fields::{Leaf, leaves};
-use crate::filter::{Filter, Flow, is_field};
+use crate::filter::{Filter, Flows, is_field};
 use crate::instruction::{Subject, describe};
 use crate::kept::copy_before;
 use crate::name::{Name, Names};
@@ -110,24 +110,25 @@ impl Tracer {
 
     /// Says what an event did, if it is wanted. Each event of the host has to be shown, in order, so that numbers are
     /// right.
-    pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &[Flow]) -> Option<Event> {
+    pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Event> {
         let wanted = self.wanted(shown, filter, flows)?;
         Some(self.say(shown, wanted))
     }
 
     /// Whether an event is wanted, which is found out from what is shown alone. Each event of the host has to be shown,
     /// in order.
-    pub(crate) fn wanted(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &[Flow]) -> Option<Wanted> {
+    pub(crate) fn wanted(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Wanted> {
         self.number += u64::from(!shown.event.is_empty());
         self.follow(shown.program);
         let causes = shown.first_cause..shown.first_cause + shown.records.iter().count() as u32;
         if !filter.admits(&self.host, shown.now - self.start, &causes) {
             return None;
         }
-        let flow = flows.iter().position(|flow| {
-            let contexts = [shown.context, shown.fresh].into_iter().flatten();
-            flow.has(&self.host, contexts.flat_map(|(id, bytes)| self.ports(id, bytes)))
-        });
+        // What a listener makes is of one flow, where the listener itself may be of several.
+        let contexts = [shown.fresh, shown.context].into_iter().flatten();
+        let flow = contexts
+            .filter_map(|(id, bytes)| self.ends(id, bytes))
+            .find_map(|[local, remote]| flows.of(&self.host, local, remote));
         let is_of_flow = filter.flow.is_none() || filter.flow == flow;
         let is_of_field = |field: &String| self.changes_field(shown, field);
         let is_wanted = is_of_flow && filter.field.as_ref().is_none_or(is_of_field);
@@ -198,12 +199,15 @@ impl Tracer {
         }
     }
 
-    /// The ports of a context's connection, 0 where it states none.
-    fn ports(&self, context: ContextId, bytes: &[u8]) -> [u16; 2] {
+    /// The ends of a context's connection, its own first.
+    fn ends(&self, context: ContextId, bytes: &[u8]) -> Option<[SocketAddr; 2]> {
         let contexts = &self.interpreter.module().contexts;
-        let ends = contexts.get(context.0 as usize).and_then(|context| context.ends);
-        let port = |at: u32| number(bytes.get(at as usize..).unwrap_or(&[]), 2) as u16;
-        ends.map_or([0; 2], |ends| [ends.local_port, ends.remote_port].map(port))
+        let ends = contexts.get(context.0 as usize)?.ends.as_ref()?;
+        let pairs = [
+            (ends.local_ip, ends.local_port),
+            (ends.remote_ip, ends.remote_port),
+        ];
+        Some(pairs.map(|(ip, port)| end_at(bytes, ip, port)))
     }
 
     /// Whether this field has another value than before.
@@ -437,6 +441,13 @@ fn is_handle(name: &str, value: &Value) -> bool {
     last == "addr" && matches!(value, Value::Number(_))
 }
 
+/// The end of a connection whose address and port are in these places.
+fn end_at(bytes: &[u8], ip: u32, port: u32) -> SocketAddr {
+    let address: [u8; 16] = pod(bytes.get(ip as usize..).unwrap_or(&[]));
+    let port = number(bytes.get(port as usize..).unwrap_or(&[]), 2) as u16;
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::from(address)).to_canonical(), port)
+}
+
 /// A context by its type, with its connection's ends where it states them.
 #[must_use]
 pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
@@ -451,18 +462,10 @@ fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
         .contexts
         .get(id.0 as usize)
         .and_then(|context| context.ends.as_ref());
-    let end = |ip: u32, port: u32| {
-        let address: [u8; 16] = pod(bytes.get(ip as usize..).unwrap_or(&[]));
-        let port = number(bytes.get(port as usize..).unwrap_or(&[]), 2) as u16;
-        (address, port)
-    };
-    let shown = |(address, port): ([u8; 16], u16)| {
-        let known = port > 0 || address != [0; 16];
-        known.then(|| SocketAddr::new(IpAddr::V6(Ipv6Addr::from(address)).to_canonical(), port))
-    };
+    let shown = |end: SocketAddr| (end.port() > 0 || !end.ip().is_unspecified()).then_some(end);
     let at = |pick: fn(&Ends) -> (u32, u32)| {
         let (ip, port) = pick(ends?);
-        shown(end(ip, port))
+        shown(end_at(bytes, ip, port))
     };
     Context {
         context: name,

@@ -15,14 +15,14 @@ use crate::app::bulk::Bulk;
 use crate::app::messages::{Messages, Schedule};
 use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
-use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Side};
+use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
 use crate::rng::Rng;
 use crate::scenario::units::{Sizes, Value};
-use crate::scenario::{Closing, Delivery, Flow, Opening, Rules, Scenario, ScenarioError, State};
+use crate::scenario::{Closing, Connection, Delivery, Flow, Opening, Rules, Scenario, ScenarioError, State};
 use crate::switch::Switch;
 use crate::wire::SimWire;
 use crate::world::{Change, World};
@@ -107,6 +107,8 @@ pub(crate) struct BuiltFlow {
     pub(crate) flow: usize,
     pub(crate) app: &'static str,
     pub(crate) port: u16,
+    /// The client's address, with port 0 where its stack chooses one.
+    pub(crate) client: SocketAddr,
     pub(crate) start: Instant,
     /// Host and number of the client's end, and of the server's.
     pub(crate) ends: [(usize, usize); 2],
@@ -276,72 +278,71 @@ fn add_flows(
     seed: u64,
     own: &mut OwnScript<'_>,
 ) -> Result<(), RunError> {
-    for ((number, flow), ports) in scenario.flow.iter().enumerate().zip(scenario.ports()) {
-        let (client, server) = scenario.addresses_of(flow)?;
-        for (k, port) in ports.into_iter().flatten().enumerate() {
-            let later = Duration::from(flow.spacing).saturating_mul(k as u32);
-            let start = START + flow.at.into() + later;
-            let opens = opens(flow, SocketAddr::new(client, port), SocketAddr::new(server, port));
-            let mut before = None;
-            for round in 0..=flow.again {
-                let label = match round {
-                    0 => format!("flow/{number}.{k}"),
-                    _ => format!("flow/{number}.{k}/{round}"),
+    for connection in scenario.connections()? {
+        let (number, flow) = (connection.flow, &scenario.flow[connection.flow]);
+        let later = Duration::from(flow.spacing).saturating_mul(connection.place as u32);
+        let start = START + flow.at.into() + later;
+        let opens = opens(flow, &connection);
+        let mut before = None;
+        for round in 0..=flow.again {
+            let label = match round {
+                0 => format!("flow/{number}.{}", connection.number),
+                _ => format!("flow/{number}.{}/{round}", connection.number),
+            };
+            let (app, scripts, carries) = scripts(flow, start, seed, &label);
+            let mut ends = [(0, 0); 2];
+            for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
+                let i = side as usize;
+                let is_lossy = matches!(carries, Carries::Datagrams { .. });
+                let plan = Plan {
+                    flow: built.flows.len(),
+                    open: opens[i],
+                    at: start,
+                    after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
+                    close: close(flow.close, side),
+                    ends: scenario.linger.0 > 0,
+                    sees_end: !(is_lossy || flow.one_way && side == Side::Client),
+                    carries,
+                    read_rate: flow.read_rate.map(|rate| rate.0 / 8),
+                    read_stop: flow.read_stop.into(),
+                    buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
+                    seed,
+                    outgoing: format!("{label}/{side:?}"),
+                    incoming: format!("{label}/{:?}", side.other()),
+                    script: own(number, side, start).unwrap_or(script),
                 };
-                let (app, scripts, carries) = scripts(flow, start, seed, &label);
-                let mut ends = [(0, 0); 2];
-                for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
-                    let i = side as usize;
-                    let is_lossy = matches!(carries, Carries::Datagrams { .. });
-                    let plan = Plan {
-                        flow: built.flows.len(),
-                        open: opens[i],
-                        at: start,
-                        after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
-                        close: close(flow.close, side),
-                        ends: scenario.linger.0 > 0,
-                        sees_end: !(is_lossy || flow.one_way && side == Side::Client),
-                        carries,
-                        read_rate: flow.read_rate.map(|rate| rate.0 / 8),
-                        read_stop: flow.read_stop.into(),
-                        buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
-                        seed,
-                        outgoing: format!("{label}/{side:?}"),
-                        incoming: format!("{label}/{:?}", side.other()),
-                        script: own(number, side, start).unwrap_or(script),
-                    };
-                    let name = if side == Side::Client {
-                        &flow.from
-                    } else {
-                        &flow.to
-                    };
-                    let host = scenario.host_number(name).unwrap_or(0);
-                    ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
-                }
-                before = Some(ends);
-                built.flows.push(BuiltFlow {
-                    flow: number,
-                    app,
-                    port,
-                    start,
-                    ends,
-                });
+                let host = connection.hosts[i];
+                ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
             }
+            before = Some(ends);
+            built.flows.push(BuiltFlow {
+                flow: number,
+                app,
+                port: connection.server.port(),
+                client: connection.client,
+                start,
+                ends,
+            });
         }
     }
     Ok(())
 }
 
-/// How the client opens a flow, and the server. Simultaneous opens need a port that the other end knows, and
-/// to open a flow again is to take the same port again.
-fn opens(flow: &Flow, client: SocketAddr, server: SocketAddr) -> [Open; 2] {
+/// How the client opens a flow, and the server. Simultaneous opens need a port that the other end knows, to open a
+/// flow again is to take the same port again, and who shares a listener is known to it by its address.
+fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
+    let Connection { client, server, .. } = *connection;
     let connect = |remote, local| Open::Connect { remote, local };
+    let own = Some(client).filter(|client| client.port() > 0);
     match flow.open {
-        Opening::Both => [connect(server, Some(client)), connect(client, Some(server))],
-        Opening::Client => [
-            connect(server, (flow.again > 0).then_some(client)),
-            Open::Listen(server),
-        ],
+        Opening::Both => [connect(server, own), connect(client, Some(server))],
+        Opening::Client => {
+            let shared = (connection.sharing > 1).then_some(Shared {
+                client,
+                count: connection.sharing as u32,
+            });
+            [connect(server, own), Open::Listen(server, shared)]
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
@@ -35,6 +35,10 @@ pub struct Host {
     endpoints: Vec<Endpoint>,
     /// The end that follows an end, for a flow that is opened again.
     heirs: BTreeMap<usize, usize>,
+    /// By listener that several ends share, and a client's address: the first end that takes its connections.
+    expected: BTreeMap<(SocketAddr, SocketAddr), usize>,
+    /// By listener that several ends share: the end that opened it.
+    listeners: BTreeMap<SocketAddr, usize>,
     /// Whose notices a handle's are.
     owners: BTreeMap<Handle, usize>,
     /// When each end wants to be driven, in order; and the same by end.
@@ -80,6 +84,8 @@ impl Host {
             ports: 0,
             endpoints: Vec::new(),
             heirs: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            listeners: BTreeMap::new(),
             owners: BTreeMap::new(),
             wakes: BTreeSet::new(),
             wake_of: Vec::new(),
@@ -106,6 +112,8 @@ impl Host {
         let number = self.endpoints.len();
         if let Some(before) = endpoint.follows() {
             self.heirs.insert(before, number);
+        } else if let Some(shared) = endpoint.shares() {
+            self.expected.insert(shared, number);
         }
         self.endpoints.push(endpoint);
         self.wake_of.push(None);
@@ -141,6 +149,12 @@ impl Host {
     #[must_use]
     pub fn lost(&self) -> (u64, u64) {
         (self.no_route, self.wire.overflow())
+    }
+
+    /// Connections that came to its listeners and that no flow expects there.
+    #[must_use]
+    pub fn unexpected_connections(&self) -> u64 {
+        self.endpoints.iter().map(Endpoint::extra_connections).sum()
     }
 
     /// Why it stopped working, if it did.
@@ -185,10 +199,15 @@ impl Host {
         let mut busy = self.stack.poll(now, &mut self.wire)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
-            if let Some(&number) = self.owners.get(&handle) {
-                let number = self.heir_for(number, notice);
+            let Some(&owner) = self.owners.get(&handle) else {
+                continue;
+            };
+            if let Some(number) = self.taker_of(owner, notice) {
                 self.endpoints[number].on_notice(now, handle, notice, &mut self.stack, trace);
                 self.drive(number, now);
+            } else if let Notice::Accepted(child) = notice {
+                self.stack.accept(handle);
+                self.endpoints[owner].reject(now, child, &mut self.stack);
             }
         }
         while let Some(&(at, number)) = self.wakes.first()
@@ -200,17 +219,22 @@ impl Host {
         Ok(busy)
     }
 
-    /// Who takes a notice of an end's handle: a connection that its listener has accepted after its own is its
-    /// heir's.
-    fn heir_for(&self, number: usize, notice: Notice) -> usize {
-        let mut taker = number;
-        while matches!(notice, Notice::Accepted(_))
-            && self.endpoints[taker].has_connection()
+    /// Who takes a notice of an end's handle. A connection that a shared listener has accepted is that end's which
+    /// expects it from there, if there is one; one that comes after an end's own is its heir's.
+    fn taker_of(&self, owner: usize, notice: Notice) -> Option<usize> {
+        let Notice::Accepted(child) = notice else {
+            return Some(owner);
+        };
+        let mut taker = match self.endpoints[owner].shares() {
+            Some((local, _)) => *self.expected.get(&(local, self.stack.peer(child)?))?,
+            None => owner,
+        };
+        while self.endpoints[taker].has_connection()
             && let Some(heir) = self.heirs.get(&taker)
         {
             taker = *heir;
         }
-        taker
+        Some(taker)
     }
 
     /// Drives an end, and its heir when it is over.
@@ -225,14 +249,28 @@ impl Host {
     }
 
     fn drive_alone(&mut self, number: usize, now: Instant) {
+        self.join_listener(number, now);
         let endpoint = &mut self.endpoints[number];
         let before = endpoint.received();
         endpoint.drive(now, &mut self.stack, &mut self.buffer);
+        if let (Some((local, _)), true) = (endpoint.shares(), endpoint.is_listening()) {
+            self.listeners.insert(local, number);
+        }
         self.progress += endpoint.received() - before;
         endpoint.handles().for_each(|handle| {
             self.owners.insert(handle, number);
         });
         self.plan_wake(number);
+    }
+
+    /// An end that is about to listen where another one does already does so by its listener.
+    fn join_listener(&mut self, number: usize, now: Instant) {
+        let endpoint = &self.endpoints[number];
+        let shared = endpoint.shares().filter(|_| endpoint.is_opening(now));
+        if let Some(&owner) = shared.and_then(|(local, _)| self.listeners.get(&local)) {
+            let granted = self.endpoints[owner].granted_buffer();
+            self.endpoints[number].join(granted);
+        }
     }
 
     fn plan_wake(&mut self, number: usize) {
@@ -274,6 +312,7 @@ impl Node for Host {
         self.up = up;
         if !up {
             self.owners.clear();
+            self.listeners.clear();
             // An end's number is above that of the one that it follows.
             for number in 0..self.endpoints.len() {
                 if self.endpoints[number].fall()

@@ -56,6 +56,9 @@ pub struct FlowReport {
     pub to: String,
     /// The server's port.
     pub port: u16,
+    /// The client's port, where the scenario decides it: where it is opened again, or shares its server's port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_port: Option<u16>,
     /// When it started.
     pub start: f64,
     /// From the start to the client's connection.

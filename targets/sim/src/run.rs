@@ -374,13 +374,14 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
         }
     }
     let both = client.retransmissions.into_iter().chain(server.retransmissions);
-    let names = &scenario.flow[flow.flow];
+    let name = |end: usize| scenario.host[flow.ends[end].0].name.clone();
     FlowReport {
         flow: flow.flow,
         app: flow.app,
-        from: names.from.clone(),
-        to: names.to.clone(),
+        from: name(0),
+        to: name(1),
         port: flow.port,
+        client_port: Some(flow.client.port()).filter(|port| *port > 0),
         start: seconds(flow.start - START),
         connect_seconds: client.connected_at.map(|at| seconds(at - flow.start)),
         ok: failures.is_empty(),
@@ -478,6 +479,7 @@ fn host_report(host: &Host) -> HostReport {
     let more = [
         ("no_route".to_owned(), no_route),
         ("inbox_overflow".to_owned(), overflow),
+        ("unexpected_connections".to_owned(), host.unexpected_connections()),
     ];
     let all = rows.chain(drops).chain(more);
     let counters: BTreeMap<String, u64> = all.filter(|(_, count)| *count > 0).collect();

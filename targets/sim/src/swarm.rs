@@ -255,10 +255,11 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
         Opening::Client
     };
     let mut flow = Flow {
-        from: from.to_owned(),
-        to: to.to_owned(),
+        from: from.into(),
+        to: to.into(),
         at: Span(rng.below(3) * span(rng, 0, 5 * SECOND).0),
         count: 1,
+        one_port: false,
         spacing: Span(0),
         port: None,
         family: Some([4, 6][rng.below(2) as usize]),

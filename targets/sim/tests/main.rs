@@ -7,5 +7,6 @@ mod falls;
 mod planted;
 mod programs;
 mod shares;
+mod sharing;
 mod super_segments;
 mod switches;

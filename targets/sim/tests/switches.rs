@@ -171,7 +171,7 @@ fn a_switch_that_goes_down_drops_everything_until_it_is_up() {
             "{program}: {:?}",
             report.links
         );
-        // What had left it by then is 5 ms under way at limit; what comes afterwards takes 5 ms at least.
+        // What had left it by then is 5 ms under way at most; what comes afterwards takes 5 ms at least.
         let arrivals = arrivals.borrow();
         let meanwhile = |at: &&u64| (2_005_000_000..5_005_000_000).contains(*at);
         let silent = arrivals.iter().filter(|at| **at > 2_005_000_000).min();

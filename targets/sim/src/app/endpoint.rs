@@ -13,14 +13,16 @@ use crate::trace::Trace;
 
 /// How much a slow reader reads at a time, unless less is left.
 const SIP: u64 = 16 * 1024;
+/// How many connections may wait to be accepted, unless more share the listener.
+const BACKLOG: u32 = 16;
 /// When an end tries again that opens a port again which its stack still holds.
 const IN_USE_PAUSE: Duration = Duration::from_secs(1);
 
 /// How an end opens its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// It waits for the other end.
-    Listen(SocketAddr),
+    /// It waits for the other end, at a listener of its own or a shared one.
+    Listen(SocketAddr, Option<Shared>),
     /// It connects, from an own address if one is given. When both ends do, it is a
     /// simultaneous open.
     Connect {
@@ -29,6 +31,15 @@ pub enum Open {
         /// From where.
         local: Option<SocketAddr>,
     },
+}
+
+/// What an end knows of a listener that it shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// From where its own connection comes.
+    pub client: SocketAddr,
+    /// How many connections are expected there in all.
+    pub count: u32,
 }
 
 /// When an end closes.
@@ -278,11 +289,7 @@ impl Endpoint {
                 }
                 self.on_connected(now, trace);
             }
-            Notice::Accepted(child) => {
-                self.report.extra_connections += 1;
-                stack.abort(now, child);
-                stack.release(child);
-            }
+            Notice::Accepted(child) => self.reject(now, child, stack),
             Notice::Failed(errno) => self.failed = Some(format!("listening failed: {errno}")),
             Notice::Closed
             | Notice::Connected
@@ -336,7 +343,7 @@ impl Endpoint {
     }
 
     fn due(&self, now: Instant) -> bool {
-        !self.waits && (matches!(self.plan.open, Open::Listen(_)) || now >= self.plan.at)
+        !self.waits && (matches!(self.plan.open, Open::Listen(..)) || now >= self.plan.at)
     }
 
     fn open(&mut self, now: Instant, stack: &mut Stack) {
@@ -369,8 +376,13 @@ impl Endpoint {
         options: &[(u32, u64)],
     ) -> Result<(), RequestError> {
         match self.plan.open {
-            Open::Listen(local) => stack
-                .listen_with(now, local, 16, options)
+            Open::Listen(local, shared) => stack
+                .listen_with(
+                    now,
+                    local,
+                    shared.map_or(BACKLOG, |shared| shared.count.max(BACKLOG)),
+                    options,
+                )
                 .map(|handle| self.listener = Some(handle)),
             Open::Connect { remote, local } => stack
                 .connect_with(now, remote, local, options)
@@ -393,6 +405,42 @@ impl Endpoint {
         {
             self.failed.get_or_insert_with(|| error.to_string());
         }
+    }
+
+    /// Connections that came to its listener beside those expected.
+    pub(crate) fn extra_connections(&self) -> u64 {
+        self.report.extra_connections
+    }
+
+    /// Where it listens together with others, and from where its own connection comes.
+    pub(crate) fn shares(&self) -> Option<(SocketAddr, SocketAddr)> {
+        match self.plan.open {
+            Open::Listen(local, shared) => shared.map(|shared| (local, shared.client)),
+            Open::Connect { .. } => None,
+        }
+    }
+
+    /// Whether it is about to open.
+    pub(crate) fn is_opening(&self, now: Instant) -> bool {
+        !self.opened && self.due(now)
+    }
+
+    /// The receive buffer that the program granted.
+    pub(crate) fn granted_buffer(&self) -> Option<u64> {
+        self.receive_buffer
+    }
+
+    /// Another end's listener is its own, too, with the receive buffer that the program granted there.
+    pub(crate) fn join(&mut self, receive_buffer: Option<u64>) {
+        self.opened = true;
+        self.receive_buffer = receive_buffer;
+    }
+
+    /// A connection came to its listener that nobody expects: it is reset.
+    pub(crate) fn reject(&mut self, now: Instant, child: Handle, stack: &mut Stack) {
+        self.report.extra_connections += 1;
+        stack.abort(now, child);
+        stack.release(child);
     }
 
     /// The end that it follows.
@@ -565,7 +613,7 @@ impl Endpoint {
     /// When it has something to do though no notice comes.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         if !self.opened {
-            return (!self.waits).then_some(if matches!(self.plan.open, Open::Listen(_)) {
+            return (!self.waits).then_some(if matches!(self.plan.open, Open::Listen(..)) {
                 Instant::ORIGIN
             } else {
                 self.plan.at
@@ -653,7 +701,10 @@ impl Endpoint {
         }
         if self.report.connected_at.is_none() {
             waits.push(match self.plan.open {
-                Open::Listen(local) => format!("a connection at {local}"),
+                Open::Listen(local, None) => format!("a connection at {local}"),
+                Open::Listen(local, Some(shared)) => {
+                    format!("a connection from {} at {local}", shared.client)
+                }
                 Open::Connect { remote, .. } => format!("its connection to {remote}"),
             });
             return waits;

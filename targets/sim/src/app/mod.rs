@@ -25,7 +25,7 @@ mod state;
 pub(crate) mod stream;
 mod whole;
 
-pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan};
+pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan, Shared};
 pub use payload::Carries;
 pub use state::Application;
 

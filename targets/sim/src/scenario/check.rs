@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::there_are;
-use super::{At, Closing, Delivery, Flow, Host, Link, Opening, Rules, Scenario, ScenarioError, Span};
+use super::{At, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Rules, Scenario, ScenarioError, Span};
 use crate::paths::{Graph, Towards};
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
@@ -246,10 +246,14 @@ impl Reached {
 }
 
 fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &str) -> Checked {
-    let from = known_host(scenario, &flow.from, format!("{path}.from"))?;
-    let to = known_host(scenario, &flow.to, format!("{path}.to"))?;
-    if !reached.has(from, to) {
-        let error = ScenarioError::new(path, format!("no path from `{}` to `{}`", flow.from, flow.to));
+    let from = known_hosts(scenario, &flow.from, &format!("{path}.from"))?;
+    let to = known_hosts(scenario, &flow.to, &format!("{path}.to"))?;
+    for (from, to) in from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))) {
+        if reached.has(from, to) {
+            continue;
+        }
+        let names = [from, to].map(|number| &scenario.host[number].name);
+        let error = ScenarioError::new(path, format!("no path from `{}` to `{}`", names[0], names[1]));
         let hint = if from == to {
             "a flow has two different ends"
         } else {
@@ -274,7 +278,9 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
     if !matches!(flow.family, None | Some(4 | 6)) {
         return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
     }
-    addresses_of(scenario, flow, path)?;
+    for pair in flow.pairs() {
+        addresses_of(scenario, pair, flow.family, path)?;
+    }
     check_application(flow, path)?;
     check_delivery(flow, path)
 }
@@ -327,23 +333,58 @@ fn check_delivery(flow: &Flow, path: &str) -> Checked {
     Ok(())
 }
 
-/// Every flow listens on a port of its own.
+/// A port that several connections go to has one listener: whoever shares it does so on purpose, and asks the same of it.
 fn check_ports(scenario: &Scenario) -> Checked {
-    let mut taken = BTreeSet::new();
-    for (i, ports) in scenario.ports().into_iter().enumerate() {
-        let path = format!("flow[{i}].port");
-        let flow = &scenario.flow[i];
-        let Some(ports) = ports else {
-            return Err(ScenarioError::new(path, "there are no more ports"));
+    let mut first = BTreeMap::new();
+    for connection in scenario.connections()? {
+        let (flow, port) = (&scenario.flow[connection.flow], connection.server.port());
+        let path = format!("flow[{}].port", connection.flow);
+        if port == 0 {
+            return Err(ScenarioError::new(path, "port 0 is none"));
+        }
+        let before = *first.entry(connection.server).or_insert(connection.flow);
+        let other = &scenario.flow[before];
+        let name = &scenario.host[connection.hosts[1]].name;
+        let taken = |hint: &str| {
+            let message = format!("port {port} of `{name}` is taken already");
+            Err(ScenarioError::new(path.clone(), message).with_hint(hint))
         };
-        for port in ports {
-            if port == 0 || !taken.insert((&flow.to, port)) {
-                let message = format!("port {port} of `{}` is taken already", flow.to);
-                return Err(ScenarioError::new(path, message));
-            }
+        if connection.sharing > 1 && flow.open == Opening::Both {
+            return taken("a flow that both ends open has a port of its own");
+        }
+        if before != connection.flow && (flow.port.is_none() || other.port.is_none()) {
+            return taken("flows share a port where each of them names it");
+        }
+        if connection.sharing > 1 && flow.receive_buffer != other.receive_buffer {
+            let path = format!("flow[{}].receive_buffer", connection.flow);
+            let message = format!(
+                "another one than that of flow[{before}], with which it shares port {port} of `{name}`"
+            );
+            return Err(ScenarioError::new(path, message).with_hint("a listener has one receive buffer"));
         }
     }
     Ok(())
+}
+
+/// The numbers of one host, or of several different ones.
+fn known_hosts(scenario: &Scenario, hosts: &Hosts, path: &str) -> Result<Vec<usize>, ScenarioError> {
+    let names = hosts.names();
+    if let [name] = names {
+        return Ok(vec![known_host(scenario, name, path.to_owned())?]);
+    }
+    let mut numbers = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        let number = known_host(scenario, name, path.clone())?;
+        if numbers.contains(&number) {
+            return Err(ScenarioError::new(
+                path,
+                format!("`{name}` is in the list already"),
+            ));
+        }
+        numbers.push(number);
+    }
+    Ok(numbers)
 }
 
 /// A host's number.
@@ -386,10 +427,11 @@ fn known_node(scenario: &Scenario, name: &str, path: String) -> Checked {
     Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
 }
 
-/// The client's and the server's address of a flow.
+/// The client's and the server's address of a flow between two hosts.
 pub(super) fn addresses_of(
     scenario: &Scenario,
-    flow: &Flow,
+    (client, server): (&String, &String),
+    family: Option<u8>,
     path: &str,
 ) -> Result<(IpAddr, IpAddr), ScenarioError> {
     let addresses = |name: &str| -> Result<Vec<IpAddr>, ScenarioError> {
@@ -400,8 +442,8 @@ pub(super) fn addresses_of(
             .map(|(address, _)| address)
             .collect())
     };
-    let (from, to) = (addresses(&flow.from)?, addresses(&flow.to)?);
-    let families: &[u8] = match flow.family {
+    let (from, to) = (addresses(client)?, addresses(server)?);
+    let families: &[u8] = match family {
         Some(6) => &[6],
         Some(_) => &[4],
         None => &[4, 6],
@@ -413,10 +455,7 @@ pub(super) fn addresses_of(
     both.ok_or_else(|| {
         ScenarioError::new(
             path,
-            format!(
-                "`{}` and `{}` have no addresses of one family",
-                flow.from, flow.to
-            ),
+            format!("`{client}` and `{server}` have no addresses of one family"),
         )
     })
 }
@@ -460,20 +499,13 @@ impl Scenario {
         let mut next = Some(FIRST_PORT);
         let range = |flow: &Flow| {
             let first = flow.port.or(next)?;
-            let last = u16::try_from(u64::from(first) + flow.count - 1).ok()?;
+            let count = if flow.one_port { 1 } else { flow.count };
+            let last = u16::try_from(u64::from(first) + count.saturating_sub(1)).ok()?;
             if flow.port.is_none() {
                 next = last.checked_add(1);
             }
             Some(first..=last)
         };
         self.flow.iter().map(range).collect()
-    }
-
-    /// The client's and the server's address of a flow.
-    ///
-    /// # Errors
-    /// When they have none of one family.
-    pub fn addresses_of(&self, flow: &Flow) -> Result<(IpAddr, IpAddr), ScenarioError> {
-        addresses_of(self, flow, "flow")
     }
 }

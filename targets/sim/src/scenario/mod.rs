@@ -6,7 +6,9 @@
 //! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
 
 mod check;
+mod connections;
 pub mod error;
+mod hosts;
 pub mod units;
 
 use std::collections::BTreeMap;
@@ -16,7 +18,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Profile;
+pub use connections::Connection;
 pub use error::ScenarioError;
+pub use hosts::Hosts;
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 
 /// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport
@@ -243,26 +247,29 @@ pub enum State {
     Down,
 }
 
-/// One or several connections between two hosts, and what is sent over them. Exactly one of
+/// One or several connections between hosts, and what is sent over them. Exactly one of
 /// `bulk`, `request` and `messages` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// The host that connects.
-    pub from: String,
-    /// The host that listens.
-    pub to: String,
+    /// The host that connects, or several: from each of them.
+    pub from: Hosts,
+    /// The host that listens, or several: to each of them.
+    pub to: Hosts,
     /// When it starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at: Span,
-    /// How many such flows there are.
+    /// How many such flows there are, between each two hosts.
     #[serde(default = "defaults::one", skip_serializing_if = "is_one")]
     pub count: u64,
+    /// Whether all of them go to one port.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub one_port: bool,
     /// How much later each starts than the one before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spacing: Span,
     /// The server's port; the following ones for more flows. By default all flows of a scenario
-    /// count from 7001.
+    /// count from 7001. Flows that name the same one share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// 4 or 6; by default 4 where both hosts have such an address.
@@ -450,14 +457,6 @@ impl At {
     #[must_use]
     pub fn node(&self) -> Option<&String> {
         self.host.as_ref().or(self.switch.as_ref())
-    }
-}
-
-impl Flow {
-    /// How many connections it makes, one after the other included.
-    #[must_use]
-    pub fn connections(&self) -> Option<u64> {
-        self.count.checked_mul(self.again.checked_add(1)?)
     }
 }
 

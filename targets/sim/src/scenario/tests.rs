@@ -331,6 +331,102 @@ fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
     }
 }
 
+/// Two flows of [`SWITCHED`] at one port, and what is wrong with them.
+#[test]
+fn ports_are_shared_on_purpose_and_alike() {
+    let text = |first: &str, second: &str| {
+        let flow = |rest| format!("{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }}, {rest} }}");
+        let flows = format!("flow = [{},\n{}]", flow(first), flow(second));
+        let (before, _) = SWITCHED.split_once("flow = ").expect("the flows");
+        format!("{before}{flows}")
+    };
+    for (first, second) in [
+        ("port = 80", "port = 80"),
+        ("port = 80, count = 3, one_port = true", "port = 80, family = 4"),
+        ("port = 80, receive_buffer = 5000", "port = 80, family = 6"),
+        ("port = 80, count = 3", "port = 82, again = 2"),
+    ] {
+        let scenario = Scenario::parse(&text(first, second)).unwrap_or_else(|error| panic!("{error}"));
+        let again = scenario.to_toml().expect("it can be written");
+        assert_eq!(Scenario::parse(&again).as_ref(), Ok(&scenario), "{again}");
+    }
+    let cases = [
+        (
+            "port = 7001",
+            "count = 1",
+            "line 8: `flow[1].port`: port 7001 of `b` is taken already\n  hint: flows share a port where each",
+        ),
+        (
+            "port = 80",
+            "port = 80, open = 'both'",
+            "`flow[1].port`: port 80 of `b` is taken already\n  hint: a flow that both ends open",
+        ),
+        (
+            "port = 80, open = 'both'",
+            "port = 80",
+            "`flow[0].port`: port 80 of `b` is taken already",
+        ),
+        (
+            "port = 80",
+            "port = 80, receive_buffer = 5000",
+            "`flow[1].receive_buffer`: another one than that of flow[0], with which it shares port 80 of `b`",
+        ),
+        ("port = 0", "count = 1", "`flow[0].port`: port 0 is none"),
+    ];
+    for (first, second, expected) in cases {
+        let error = Scenario::parse(&text(first, second))
+            .expect_err(second)
+            .to_string();
+        assert!(
+            error.contains(expected),
+            "{first}; {second}:\n  got      {error}\n  expected {expected}"
+        );
+    }
+}
+
+/// The ends of a flow of [`SWITCHED`] as lists, and what is wrong with them.
+#[test]
+fn ends_may_be_lists_of_different_hosts() {
+    let text = |from: &str, to: &str| {
+        SWITCHED.replace("from = \"a\", to = \"b\"", &format!("from = {from}, to = {to}"))
+    };
+    let scenario = Scenario::parse(&text("['a']", "'b'")).expect("a list of one");
+    assert_eq!(scenario, Scenario::parse(SWITCHED).expect("the same"));
+    let cases = [
+        ("'a'", "[]", "line 7: `flow[0].to`: a list without a host"),
+        ("'a'", "['b', 'x']", "line 7: `flow[0].to[1]`: no host `x`"),
+        (
+            "['a', 's1']",
+            "'b'",
+            "`flow[0].from[1]`: no host `s1`\n  hint: `s1` is a switch",
+        ),
+        (
+            "['a', 'a']",
+            "'b'",
+            "`flow[0].from[1]`: `a` is in the list already",
+        ),
+        (
+            "['a', 'b']",
+            "'b'",
+            "`flow[0]`: no path from `b` to `b`\n  hint: a flow has two different ends",
+        ),
+        (
+            "'a'",
+            "['b', 'lonely']",
+            "`flow[0]`: no path from `a` to `lonely`",
+        ),
+        ("'a'", "5", "a host's name, or a list of such"),
+        ("'a'", "['b', 5]", "`flow[0].to[1]`"),
+    ];
+    for (from, to, expected) in cases {
+        let error = Scenario::parse(&text(from, to)).expect_err(to).to_string();
+        assert!(
+            error.contains(expected),
+            "{from} {to}:\n  got      {error}\n  expected {expected}"
+        );
+    }
+}
+
 /// What lies between two hosts is a path where switches alone pass frames on.
 #[test]
 fn hosts_forward_nothing() {

@@ -3,7 +3,9 @@
 
 use crate::link::Profile;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
-use crate::scenario::{At, Bounds, Bulk, Closing, Delivery, Flow, Link, Opening, Rules, Scenario, State};
+use crate::scenario::{
+    At, Bounds, Bulk, Closing, Delivery, Flow, Hosts, Link, Opening, Rules, Scenario, State,
+};
 
 use super::network::{self, with};
 use super::{Failing, LostFrame};
@@ -191,6 +193,14 @@ fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
+fn ends_from(flow: &mut Flow) -> &mut Hosts {
+    &mut flow.from
+}
+
+fn ends_to(flow: &mut Flow) -> &mut Hosts {
+    &mut flow.to
+}
+
 fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     each_flow(scenario, |flow| {
         let mut forms = vec![
@@ -203,7 +213,15 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             flow_with(flow, |flow| flow.open = Opening::default()),
             flow_with(flow, |flow| flow.close = Closing::default()),
             flow_with(flow, |flow| flow.port = None),
+            flow_with(flow, |flow| flow.one_port = false),
         ];
+        for (hosts, ends) in [
+            (&flow.from, ends_from as fn(&mut Flow) -> &mut Hosts),
+            (&flow.to, ends_to),
+        ] {
+            let fewer = without(hosts.names()).into_iter().filter_map(Hosts::several);
+            forms.extend(fewer.map(|hosts| flow_with(flow, |flow| *ends(flow) = hosts)));
+        }
         let counts = lower(flow.count, 1).into_iter();
         forms.extend(counts.map(|count| flow_with(flow, |flow| flow.count = count)));
         let times = lower(flow.at.0, 0).into_iter();

@@ -264,7 +264,7 @@ fn fall(scenario: &mut Scenario, rng: &mut Rng) {
     let victim = if client_falls { &flow.from } else { &flow.to };
     let change = |time, state| At {
         time: Span(time),
-        host: Some(victim.clone()),
+        host: Some(victim.first().clone()),
         state: Some(state),
         ..At::default()
     };

@@ -1,0 +1,102 @@
+//! The connections that a scenario's flows make: from which host to which, between which addresses and ports.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::check::addresses_of;
+use super::{Flow, Opening, Scenario, ScenarioError};
+
+/// The first port that a client has whose server's port is shared: below those that stacks give out by themselves.
+const FIRST_CLIENT_PORT: u16 = 20_001;
+
+/// A connection, and those that follow it from the same port to the same port (`again`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The scenario's flow, counted from 0.
+    pub flow: usize,
+    /// Its number among those of the flow.
+    pub number: usize,
+    /// How many of the flow between the same two hosts come before it.
+    pub place: u64,
+    /// The numbers of the client's host and the server's.
+    pub hosts: [usize; 2],
+    /// The client's address. The port is 0 where its stack chooses one.
+    pub client: SocketAddr,
+    /// The server's address.
+    pub server: SocketAddr,
+    /// How many connections go there: they share its listener.
+    pub sharing: usize,
+}
+
+impl Scenario {
+    /// All connections, in the order of the flows; in a flow by clients, then by servers.
+    ///
+    /// # Errors
+    /// When two hosts have no addresses of one family, or ports run out.
+    pub fn connections(&self) -> Result<Vec<Connection>, ScenarioError> {
+        let mut all: Vec<Connection> = Vec::new();
+        let mut sharing = BTreeMap::<SocketAddr, usize>::new();
+        for ((flow, of), ports) in self.flow.iter().enumerate().zip(self.ports()) {
+            let path = format!("flow[{flow}]");
+            let none = || ScenarioError::new(format!("{path}.port"), "there are no more ports");
+            let ports = ports.ok_or_else(none)?;
+            let mut number = 0;
+            for (from, to) in of.pairs() {
+                let hosts = [from, to].map(|name| self.host_number(name).unwrap_or(0));
+                let (client, server) = addresses_of(self, (from, to), of.family, &path)?;
+                for place in 0..of.count {
+                    let port = if of.one_port {
+                        *ports.start()
+                    } else {
+                        *ports.start() + place as u16
+                    };
+                    let client_port = if of.open == Opening::Both || of.again > 0 {
+                        port
+                    } else {
+                        0
+                    };
+                    let server = SocketAddr::new(server, port);
+                    *sharing.entry(server).or_default() += 1;
+                    all.push(Connection {
+                        flow,
+                        number,
+                        place,
+                        hosts,
+                        client: SocketAddr::new(client, client_port),
+                        server,
+                        sharing: 1,
+                    });
+                    number += 1;
+                }
+            }
+        }
+        for (index, connection) in all.iter_mut().enumerate() {
+            connection.sharing = sharing[&connection.server];
+            // Who shares a listener is known by its own address.
+            if connection.sharing > 1 {
+                connection.client.set_port(FIRST_CLIENT_PORT + index as u16);
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Flow {
+    /// Each of its clients' hosts with each of its servers'.
+    pub fn pairs(&self) -> impl Iterator<Item = (&String, &String)> {
+        let to = || self.to.names().iter();
+        self.from
+            .names()
+            .iter()
+            .flat_map(move |from| to().map(move |to| (from, to)))
+    }
+
+    /// How many connections it makes, one after the other included.
+    #[must_use]
+    pub fn connections(&self) -> Option<u64> {
+        let pairs = self.from.names().len().checked_mul(self.to.names().len())? as u64;
+        self.count
+            .checked_mul(pairs)?
+            .checked_mul(self.again.checked_add(1)?)
+    }
+}

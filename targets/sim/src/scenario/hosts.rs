@@ -1,0 +1,98 @@
+//! The host at an end of a flow, or several of them.
+
+use std::fmt;
+
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One host by its name, or a list of them: the flow is then opened from each, or to each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts(Vec<String>);
+
+impl Hosts {
+    /// The names, at least one.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The first of them.
+    #[must_use]
+    pub fn first(&self) -> &String {
+        &self.0[0]
+    }
+
+    /// Several hosts; nothing where there is none.
+    #[must_use]
+    pub fn several(names: Vec<String>) -> Option<Hosts> {
+        (!names.is_empty()).then_some(Hosts(names))
+    }
+}
+
+impl From<&str> for Hosts {
+    fn from(name: &str) -> Hosts {
+        Hosts(vec![name.to_owned()])
+    }
+}
+
+impl From<String> for Hosts {
+    fn from(name: String) -> Hosts {
+        Hosts(vec![name])
+    }
+}
+
+/// Whether it is this one host alone.
+impl PartialEq<str> for Hosts {
+    fn eq(&self, name: &str) -> bool {
+        self.0 == [name]
+    }
+}
+
+impl PartialEq<&str> for Hosts {
+    fn eq(&self, name: &&str) -> bool {
+        self.0 == [*name]
+    }
+}
+
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl Serialize for Hosts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0[..] {
+            [name] => serializer.serialize_str(name),
+            names => names.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Hosts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hosts, D::Error> {
+        struct Names;
+
+        impl<'de> Visitor<'de> for Names {
+            type Value = Hosts;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a host's name, or a list of such")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Hosts, E> {
+                Ok(name.into())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Hosts, A::Error> {
+                let mut all = Vec::new();
+                while let Some(name) = names.next_element()? {
+                    all.push(name);
+                }
+                Hosts::several(all).ok_or_else(|| de::Error::custom("a list without a host"))
+            }
+        }
+
+        deserializer.deserialize_any(Names)
+    }
+}
