@@ -22,7 +22,9 @@ use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
 use crate::rng::Rng;
 use crate::scenario::units::{Sizes, Value};
-use crate::scenario::{Closing, Connection, Delivery, Flow, Opening, Rules, Scenario, ScenarioError, State};
+use crate::scenario::{
+    Closing, Connection, Delivery, End, Flow, Opening, Rules, Scenario, ScenarioError, State,
+};
 use crate::switch::Switch;
 use crate::wire::SimWire;
 use crate::world::{Change, World};
@@ -300,6 +302,11 @@ fn add_flows(
                     at: start,
                     after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
                     close: close(flow.close, side),
+                    abort_after: flow
+                        .abort
+                        .filter(|abort| (abort.by == End::Client) == (side == Side::Client))
+                        .map(|abort| abort.after.0),
+                    refusals: flow.refusals,
                     ends: scenario.linger.0 > 0,
                     sees_end: !(is_lossy || flow.one_way && side == Side::Client),
                     carries,
@@ -343,6 +350,7 @@ fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
             });
             [connect(server, own), Open::Listen(server, shared)]
         }
+        Opening::Nobody => [connect(server, own), Open::Absent],
     }
 }
 

@@ -19,8 +19,8 @@ use crate::pcap;
 use crate::report::{
     DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, Report, SwitchReport, Times,
 };
-use crate::scenario::Scenario;
 use crate::scenario::units::Span;
+use crate::scenario::{Opening, Scenario, State};
 use crate::standing::{EndStanding, standing};
 use crate::switch::Switch;
 use crate::watch::Watch;
@@ -288,6 +288,60 @@ fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport])
     failures
 }
 
+/// Connections that noticed too late, or not at all, that their peer is gone.
+fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
+    let Some(bound) = scenario.bounds.notice else {
+        return Vec::new();
+    };
+    let mut failures = Vec::new();
+    for (number, flow) in built.flows.iter().enumerate() {
+        for (end, side) in [(0, "client"), (1, "server")] {
+            let Some((gone_at, why, idle)) = peer_gone(scenario, built, flow, 1 - end) else {
+                continue;
+            };
+            let (host, endpoint) = flow.ends[end];
+            let late = match built.host(host).endpoint(endpoint).gave_up(idle) {
+                None => continue,
+                Some(None) => "has not failed".to_owned(),
+                Some(Some(at)) if at > gone_at + bound.into() => {
+                    format!("failed after {:.6} s", seconds(at - gone_at))
+                }
+                Some(Some(_)) => continue,
+            };
+            failures.push(format!(
+                "flow {number}: {why}, and the {side} {late}: {bound} is enough (bounds.notice)"
+            ));
+        }
+    }
+    failures
+}
+
+/// Since when an end of a flow is gone, why, and whether the other one notices though it has nothing to send.
+fn peer_gone(
+    scenario: &Scenario,
+    built: &Built,
+    flow: &BuiltFlow,
+    end: usize,
+) -> Option<(Instant, &'static str, bool)> {
+    let (number, endpoint) = flow.ends[end];
+    let endpoint = built.host(number).endpoint(endpoint);
+    if let Some(at) = endpoint.aborted_at() {
+        return Some((at, "its peer has aborted", true));
+    }
+    if scenario.flow[flow.flow].open == Opening::Nobody {
+        return (end == 1).then_some((flow.start, "nobody listens", true));
+    }
+    let host = &scenario.host[number].name;
+    let changes = scenario.at.iter().filter(|at| at.host.as_ref() == Some(host));
+    let up = changes
+        .max_by_key(|at| at.time)
+        .filter(|at| at.state == Some(State::Up));
+    let at = START + up?.time.into();
+    endpoint
+        .is_cut()
+        .then_some((at, "its peer's host has come back with nothing", false))
+}
+
 fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
     let world = &built.world;
     let mut flows: Vec<FlowReport> = built
@@ -321,6 +375,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         .map(|(i, names)| link_report(names, world.pipe(i)))
         .collect();
     failures.extend(check_bounds(scenario, &flows, &links));
+    failures.extend(late_notices(scenario, built));
     if !failures.is_empty() {
         for (flow, built_flow) in flows.iter_mut().zip(&built.flows) {
             flow.ends = standings(built, built_flow, flow.ok);

@@ -265,6 +265,8 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
         family: Some([4, 6][rng.below(2) as usize]),
         open,
         close,
+        abort: None,
+        refusals: false,
         again: 0,
         one_way: false,
         read_stop: Span(0),
@@ -423,7 +425,7 @@ mod tests {
         let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
             (1..=300).filter(|seed| is(&scenario(*seed, subject))).count()
         };
-        let conditions: [Condition<'_>; 8] = [
+        let conditions: [Condition<'_>; 16] = [
             (&|s| s.bounds.time.is_some(), None),
             (
                 &|s| s.flow.iter().any(|f| f.bulk.is_some_and(|b| b.bytes.0 > 8 << 20)),
@@ -443,6 +445,29 @@ mod tests {
             (
                 &|s| s.at.iter().any(|at| at.host.is_some()),
                 Some(Ability::Restart),
+            ),
+            (&|s| s.flow.iter().any(|f| f.refusals), Some(Ability::Refusals)),
+            (&|s| s.flow[0].abort.is_some(), Some(Ability::Aborts)),
+            (&|s| s.flow[0].open == Opening::Nobody, Some(Ability::Resets)),
+            (
+                &|s| s.bounds.notice.is_some() && s.at.iter().any(|at| at.host.is_some()),
+                Some(Ability::Resets),
+            ),
+            (
+                &|s| s.bounds.sent.is_some() && s.flow[0].request.is_some(),
+                Some(Ability::RoundTrip),
+            ),
+            (
+                &|s| s.bounds.sent.is_some() && s.link[0].both.queue_packets.is_some(),
+                Some(Ability::Congestion),
+            ),
+            (
+                &|s| s.link[0].forward.drop.is_some() || s.link[0].backward.drop.is_some(),
+                Some(Ability::Congestion),
+            ),
+            (
+                &|s| s.bounds.time.is_some() && s.flow[0].receive_buffer.is_some(),
+                Some(Ability::FlowControl),
             ),
         ];
         for (number, (is, ability)) in conditions.into_iter().enumerate() {

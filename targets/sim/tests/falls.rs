@@ -120,3 +120,74 @@ fn a_reader_that_stops_stops_the_sender() {
         assert!((101.0..115.0).contains(&seconds), "{program}: {seconds}");
     }
 }
+
+/// Go-back-N has no chain for an abort: its context ends without a word, and the peer notices late, or never.
+#[test]
+fn an_abort_ends_the_peer_at_once() {
+    for (by, other, bulk) in [("client", "server", "bytes"), ("server", "client", "back")] {
+        let flow = format!(
+            "linger = '5min'\nforget = '5min'\nbounds = {{ notice = '5s' }}\n[[flow]]\nfrom = 'a'\nto = 'b'\n\
+             abort = {{ by = '{by}', after = '20kB' }}\nsend_buffer = '32KiB'\nbulk = {{ bytes = 1, {bulk} = '200kB' }}\n"
+        );
+        let flow = flow.replace("bytes = 1, bytes", "bytes");
+        for program in ["selective-repeat", "tcp"] {
+            let report = go(program, &flow);
+            assert!(report.ok, "{program}, {by}: {report}");
+            let arrived = report.flows[0].forward.bytes + report.flows[0].backward.bytes;
+            assert!(arrived < 60_000, "{program}, {by}: {arrived}");
+        }
+        let message = go(&example("go-back-n.mtp"), &flow).failures.join("\n");
+        let expected = format!("its peer has aborted, and the {other} ");
+        assert!(message.contains(&expected), "{by}: {message}");
+    }
+}
+
+/// Go-back-N tries until its timer gives up.
+#[test]
+fn a_connection_fails_at_once_where_nobody_listens() {
+    let flow = "bounds = { notice = '1s' }\n[[flow]]\nfrom = 'a'\nto = 'b'\nopen = 'nobody'\nbulk = { bytes = 1000 }\n";
+    for program in ["selective-repeat", "tcp"] {
+        let report = go(program, flow);
+        assert!(report.ok, "{program}: {report}");
+        assert_eq!(report.flows[0].forward.bytes, 0, "{program}");
+    }
+    let message = go(&example("go-back-n.mtp"), flow).failures.join("\n");
+    assert!(
+        message.contains("nobody listens, and the client failed after 1"),
+        "{message}"
+    );
+}
+
+/// The peer sends to a host that has come back with nothing, and nobody opens the connection again.
+#[test]
+fn a_host_that_has_forgotten_a_connection_resets_it() {
+    let flow = "bounds = { notice = '12s' }\n[[flow]]\nfrom = 'a'\nto = 'b'\nsend_buffer = '32KiB'\n\
+                bulk = { bytes = '1MiB' }\n";
+    let rest = format!("{flow}{FALL}[[at]]\ntime = '3s'\nhost = 'b'\nstate = 'up'\n");
+    for program in ["selective-repeat", "tcp"] {
+        let report = go(program, &rest);
+        assert!(report.ok, "{program}: {report}");
+    }
+    let message = go(&example("go-back-n.mtp"), &rest).failures.join("\n");
+    assert!(
+        message.contains("its peer's host has come back with nothing, and the client failed after"),
+        "{message}"
+    );
+}
+
+/// Go-back-N refuses nothing by itself.
+#[test]
+fn what_must_be_refused_is_asked_for() {
+    let flow = "linger = '5min'\n[[flow]]\nfrom = 'a'\nto = 'b'\nrefusals = true\nbulk = { bytes = 5000, back = 1 }\n";
+    for program in ["selective-repeat", "tcp"] {
+        let report = go(program, flow);
+        assert!(report.ok, "{program}: {report}");
+    }
+    let message = go(&example("go-back-n.mtp"), flow).failures.join("\n");
+    for expected in [
+        "client: sending after closing was not refused",
+        "server: connecting where it is connected was refused with",
+    ] {
+        assert!(message.contains(expected), "{expected}: {message}");
+    }
+}

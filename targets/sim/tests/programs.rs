@@ -312,9 +312,17 @@ fn go_back_n_passes_the_plain_swarm() {
 
 #[test]
 fn a_swarm_of_go_back_n() {
-    let abilities = [Ability::FlowControl, Ability::Reuse, Ability::Restart]
-        .into_iter()
-        .fold(Abilities::ALL, Abilities::without);
+    let abilities = [
+        Ability::FlowControl,
+        Ability::Reuse,
+        Ability::Restart,
+        Ability::Refusals,
+        Ability::Aborts,
+        Ability::Resets,
+        Ability::Congestion,
+    ]
+    .into_iter()
+    .fold(Abilities::ALL, Abilities::without);
     swarm_of(GO_BACK_N, abilities, &[("RTO", "3s"), ("LINGER", "1min")]);
 }
 

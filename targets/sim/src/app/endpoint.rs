@@ -17,6 +17,11 @@ const SIP: u64 = 16 * 1024;
 const BACKLOG: u32 = 16;
 /// When an end tries again that opens a port again which its stack still holds.
 const IN_USE_PAUSE: Duration = Duration::from_secs(1);
+/// An option that no program has.
+const NO_OPTION: u32 = u32::MAX;
+/// EADDRINUSE, and EPIPE.
+const IN_USE: Errno = Errno(98);
+const BROKEN_PIPE: Errno = Errno(32);
 
 /// How an end opens its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub enum Open {
         /// From where.
         local: Option<SocketAddr>,
     },
+    /// It does not: nobody is there.
+    Absent,
 }
 
 /// What an end knows of a listener that it shares.
@@ -68,6 +75,10 @@ pub struct Plan {
     pub after: Option<usize>,
     /// When it closes.
     pub close: Close,
+    /// After how many bytes, handed over and received, it aborts instead.
+    pub abort_after: Option<u64>,
+    /// It also asks for what must be refused.
+    pub refusals: bool,
     /// The program ends connections: both ends see the end of the stream before it reports CLOSED.
     pub ends: bool,
     /// The program reports the end of what the other end sends. Not where that sends nothing, by the program's
@@ -114,8 +125,14 @@ pub struct Endpoint {
     sips: bool,
     /// How many bytes the script let it send when it was asked last.
     allowed: u64,
-    /// Its host went down in the middle of it.
+    /// Its host went down in the middle of it, it has aborted, or there is nobody.
     cut: bool,
+    /// When it aborted.
+    aborted_at: Option<Instant>,
+    /// When the program reported that the connection has failed.
+    gave_up_at: Option<Instant>,
+    /// What must be refused to a connection was asked for.
+    asked: bool,
     /// The program gave the connection up, or refused a request.
     failed: Option<String>,
     /// The program broke a promise.
@@ -167,8 +184,12 @@ impl Endpoint {
         let payload = Payload::new(&plan.carries, plan.seed, labels);
         Endpoint {
             waits: plan.after.is_some(),
+            opened: plan.open == Open::Absent,
+            cut: plan.open == Open::Absent,
+            aborted_at: None,
+            gave_up_at: None,
+            asked: false,
             plan,
-            opened: false,
             listener: None,
             handle: None,
             connected: false,
@@ -181,7 +202,6 @@ impl Endpoint {
             released: false,
             sips: false,
             allowed: 0,
-            cut: false,
             failed: None,
             error: None,
             failed_at: None,
@@ -229,6 +249,7 @@ impl Endpoint {
             Notice::Failed(errno) => {
                 trace.event(now, self.plan.flow, "failed", u64::from(errno.0));
                 self.once(false, "FAILED");
+                self.gave_up_at.get_or_insert(now);
                 if !self.is_finished() {
                     self.failed.get_or_insert_with(|| format!("failed: {errno}"));
                 }
@@ -334,7 +355,12 @@ impl Endpoint {
         if self.report.connected_at.is_some() && !self.closed {
             let sent = self.send(now, stack, handle);
             self.note(sent);
+            self.ask_for_refusals(now, stack, handle);
             self.close(now, stack, handle);
+            if self.is_abort_due() {
+                self.abort(now, stack, handle);
+                return;
+            }
         }
         if self.closed && !self.sips {
             self.released = true;
@@ -387,6 +413,65 @@ impl Endpoint {
             Open::Connect { remote, local } => stack
                 .connect_with(now, remote, local, options)
                 .map(|handle| self.handle = Some(handle)),
+            Open::Absent => Ok(()),
+        }
+    }
+
+    fn is_abort_due(&self) -> bool {
+        let so_far = self.payload.sent() + self.payload.received();
+        self.plan.abort_after.is_some_and(|after| so_far >= after) && !self.closed
+    }
+
+    fn abort(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
+        (self.cut, self.released, self.aborted_at) = (true, true, Some(now));
+        stack.abort(now, handle);
+        stack.release(handle);
+    }
+
+    /// Asks once for what must be refused to who is connected.
+    fn ask_for_refusals(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
+        if !self.plan.refusals || std::mem::replace(&mut self.asked, true) {
+            return;
+        }
+        for handle in [Some(handle), self.listener].into_iter().flatten() {
+            let option = stack.set_option(now, handle, NO_OPTION, 1);
+            self.refused(
+                "an option that nobody knows",
+                option,
+                &[
+                    RequestError::Refused(Errno::UNKNOWN_OPTION),
+                    RequestError::NotConnected,
+                ],
+            );
+        }
+        if let (Some(local), Some(remote)) = (stack.local(handle), stack.peer(handle)) {
+            let second = stack.connect_with(now, remote, Some(local), &[]);
+            second.iter().for_each(|handle| stack.release(*handle));
+            let in_use = [RequestError::AddressInUse, RequestError::Refused(IN_USE)];
+            self.refused("connecting where it is connected", second.map(drop), &in_use);
+        }
+    }
+
+    fn ask_after_closing(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
+        let sent = match stack.send(now, handle, &[0]) {
+            Ok(0) => return, // There is no room, and nobody was asked.
+            sent => sent.map(drop),
+        };
+        self.refused(
+            "sending after closing",
+            sent,
+            &[RequestError::Refused(BROKEN_PIPE), RequestError::NotConnected],
+        );
+    }
+
+    fn refused(&mut self, what: &str, result: Result<(), RequestError>, expected: &[RequestError]) {
+        match result {
+            Err(error) if expected.contains(&error) || error == RequestError::WouldBlock => {}
+            Err(error) => {
+                let wanted = expected[0];
+                self.blame(|| format!("{what} was refused with `{error}`, not `{wanted}`"));
+            }
+            Ok(()) => self.blame(|| format!("{what} was not refused")),
         }
     }
 
@@ -416,7 +501,7 @@ impl Endpoint {
     pub(crate) fn shares(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self.plan.open {
             Open::Listen(local, shared) => shared.map(|shared| (local, shared.client)),
-            Open::Connect { .. } => None,
+            Open::Connect { .. } | Open::Absent => None,
         }
     }
 
@@ -595,6 +680,9 @@ impl Endpoint {
         if wants && !self.closing {
             self.closing = true;
             stack.close(now, handle);
+            if self.plan.refusals {
+                self.ask_after_closing(now, stack, handle);
+            }
         }
     }
 
@@ -655,6 +743,18 @@ impl Endpoint {
         self.cut
     }
 
+    /// When it aborted.
+    pub(crate) fn aborted_at(&self) -> Option<Instant> {
+        self.aborted_at
+    }
+
+    /// When the program reported that its connection has failed, where something is missing: nothing if the
+    /// connection could do without its peer. `idle`: it notices as well when it has nothing to send.
+    pub(crate) fn gave_up(&self, idle: bool) -> Option<Option<Instant>> {
+        let is_hit = !self.cut && (self.failed.is_some() || !self.is_finished()) && self.error.is_none();
+        (is_hit && (idle || !self.has_sent())).then_some(self.gave_up_at)
+    }
+
     /// What became of it; whether the host of the other end went down in the middle of it.
     #[must_use]
     pub fn report(&self, peer_cut: bool) -> EndpointReport {
@@ -706,6 +806,7 @@ impl Endpoint {
                     format!("a connection from {} at {local}", shared.client)
                 }
                 Open::Connect { remote, .. } => format!("its connection to {remote}"),
+                Open::Absent => "nothing".to_owned(),
             });
             return waits;
         }

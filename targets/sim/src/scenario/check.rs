@@ -275,6 +275,10 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         let error = ScenarioError::new(format!("{path}.again"), "both ends of this flow connect at once");
         return Err(error.with_hint("only a flow that a client opens is opened again"));
     }
+    if flow.again > 0 && flow.open == Opening::Nobody {
+        let message = "nobody listens to this flow, and it cannot be opened again";
+        return Err(ScenarioError::new(format!("{path}.again"), message));
+    }
     if !matches!(flow.family, None | Some(4 | 6)) {
         return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
     }

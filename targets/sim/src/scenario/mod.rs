@@ -85,6 +85,10 @@ pub struct Bounds {
     /// How long each flow may take from its start until its last byte was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
+    /// How long an end may take to fail once nobody listens, its peer has aborted, or its peer's host has come back
+    /// with nothing while it has bytes to send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Span>,
 }
 
 /// What runs a program.
@@ -287,6 +291,13 @@ pub struct Flow {
     /// The program carries data from client to server only: the client sees no end of what the server sends.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_way: bool,
+    /// Who aborts it instead, and when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort: Option<Abort>,
+    /// Both ends also ask for what must be refused: to send after closing, to connect where they are connected, to
+    /// set an option that nobody knows.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub refusals: bool,
     /// How fast both readers read, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
@@ -319,6 +330,29 @@ pub enum Opening {
     Client,
     /// Both connect at once, without a listener.
     Both,
+    /// The client connects, and nobody listens: it has to fail.
+    Nobody,
+}
+
+/// An abort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Abort {
+    /// Whose application aborts.
+    pub by: End,
+    /// How many bytes it has handed over and received by then.
+    #[serde(default)]
+    pub after: Bytes,
+}
+
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// The one that connects.
+    Client,
+    /// The other one.
+    Server,
 }
 
 /// Who closes a flow first.

@@ -213,8 +213,16 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             flow_with(flow, |flow| flow.open = Opening::default()),
             flow_with(flow, |flow| flow.close = Closing::default()),
             flow_with(flow, |flow| flow.port = None),
+            flow_with(flow, |flow| flow.abort = None),
+            flow_with(flow, |flow| flow.refusals = false),
             flow_with(flow, |flow| flow.one_port = false),
         ];
+        let after = flow.abort.map_or(0, |abort| abort.after.0);
+        forms.extend(lower(after, 0).into_iter().map(|after| {
+            flow_with(flow, |flow| {
+                flow.abort.iter_mut().for_each(|abort| abort.after = Bytes(after));
+            })
+        }));
         for (hosts, ends) in [
             (&flow.from, ends_from as fn(&mut Flow) -> &mut Hosts),
             (&flow.to, ends_to),

@@ -26,11 +26,22 @@ pub enum Ability {
     Reuse,
     /// A connection fails when its peer is gone, and can be opened again when the peer is back.
     Restart,
+    /// What an application may not ask is refused: to send after closing, to connect where it is connected, to set an
+    /// option that nobody knows.
+    Refusals,
+    /// An abort ends the peer's connection at once, and leaves nothing.
+    Aborts,
+    /// A connection fails without a timeout where nobody listens, or where the peer's host has forgotten it.
+    Resets,
+    /// What is sent again, and when, follows the round trip, also where that changes.
+    RoundTrip,
+    /// Less is in flight where packets are lost, and more where they are not.
+    Congestion,
 }
 
 impl Ability {
     /// All of them.
-    pub const ALL: [Ability; 9] = [
+    pub const ALL: [Ability; 14] = [
         Ability::Handshake,
         Ability::AnyMtu,
         Ability::OpenBoth,
@@ -40,6 +51,11 @@ impl Ability {
         Ability::Pipelining,
         Ability::Reuse,
         Ability::Restart,
+        Ability::Refusals,
+        Ability::Aborts,
+        Ability::Resets,
+        Ability::RoundTrip,
+        Ability::Congestion,
     ];
 
     /// Its name, as in `hawser swarm --without half_close`.
@@ -55,6 +71,11 @@ impl Ability {
             Ability::Pipelining => "pipelining",
             Ability::Reuse => "reuse",
             Ability::Restart => "restart",
+            Ability::Refusals => "refusals",
+            Ability::Aborts => "aborts",
+            Ability::Resets => "resets",
+            Ability::RoundTrip => "round_trip",
+            Ability::Congestion => "congestion",
         }
     }
 }
@@ -68,7 +89,8 @@ impl fmt::Display for Ability {
 /// There is no ability of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no ability `{0}`; there are: handshake, any_mtu, open_both, half_close, ends, flow_control, pipelining, reuse, restart"
+    "no ability `{0}`; there are: handshake, any_mtu, open_both, half_close, ends, flow_control, pipelining, reuse, \
+     restart, refusals, aborts, resets, round_trip, congestion"
 )]
 pub struct UnknownAbility(pub String);
 

@@ -40,34 +40,38 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     // Bits of their own: they shift nothing of what was drawn.
     let rng = &mut Rng::new(scenario.seed, "swarm/carried");
     let carried = subject.carried;
-    let (is_calm, is_stopped) = (scenario.bounds.time.is_some(), scenario.flow[0].read_stop.0 > 0);
-    let both = &scenario.link[0].both;
-    let line = both.rate.zip(both.delay).map(|(rate, delay)| (rate.0, delay.0));
+    let Bounds { sent, time, .. } = scenario.bounds;
+    let is_bounded = sent.is_some() || time.is_some();
+    let link = &scenario.link[0];
+    let is_lossless = link.both.queue_packets.is_none() && link.forward == link.backward;
+    let line = link.both.rate.zip(link.both.delay);
+    let line = line
+        .map(|(rate, delay)| (rate.0, delay.0))
+        .filter(|_| is_bounded && is_lossless);
     for flow in &mut scenario.flow {
         if carried.delivery != Delivery::Stream {
-            let messages = messages(flow, rng, carried, is_calm || is_stopped);
+            let messages = messages(flow, rng, carried, is_bounded);
             (flow.bulk, flow.request, flow.messages) = (None, None, Some(messages));
         }
         if carried.one_way {
             one_way(flow);
         }
         if carried.delivery == Delivery::Datagrams {
-            datagrams(flow, rng, line.filter(|_| is_calm));
+            datagrams(flow, rng, line);
         }
     }
-    let Some(messages) = scenario.flow[0].messages.filter(|_| is_calm || is_stopped) else {
+    let Some(messages) = scenario.flow[0].messages.filter(|_| is_bounded) else {
         return;
     };
-    if let Some(line) = line {
-        let packets = messages.count * if messages.both_ways { 2 } else { 1 };
-        let bounds = super::themes::bounds((packets * messages.size.max, packets), line, subject);
-        // Datagrams come at a pace, and a reader that has stopped sets its own.
-        let is_paced = is_stopped || carried.delivery == Delivery::Datagrams;
-        scenario.bounds = Bounds {
-            time: bounds.time.filter(|_| !is_paced),
-            ..bounds
-        };
-    }
+    let packets = messages.count * if messages.both_ways { 2 } else { 1 };
+    let bounds =
+        line.map(|line| super::themes::bounds((packets * messages.size.max, packets), line, subject));
+    // Datagrams come at a pace.
+    let is_timed = time.is_some() && carried.delivery != Delivery::Datagrams;
+    scenario.bounds = bounds.map_or_else(Bounds::default, |bounds| Bounds {
+        time: bounds.time.filter(|_| is_timed),
+        ..bounds
+    });
 }
 
 /// As many bytes as were drawn for a flow, as messages.

@@ -1,9 +1,11 @@
 //! What some seeds are about: conditions that seldom meet by chance, each with what it must not cost.
 
-use super::{Ability, DURATION, MILLISECOND, SECOND, Subject, healing, request, span};
+use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, Subject, healing, request, span};
 use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Span, Value};
-use crate::scenario::{At, Bounds, Bulk, Closing, Flow, Link, Opening, Rules, Scenario, State};
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
+use crate::scenario::{
+    Abort, At, Bounds, Bulk, Closing, End, Flow, Link, Opening, Request, Rules, Scenario, State,
+};
 
 /// The largest buffers by default: 4 MiB to send and 8 MiB to receive (`hawser_engine::Limits`). A long stream has more.
 const LONG: (u64, u64) = (8_700_000, 9_500_000);
@@ -17,6 +19,16 @@ const SHORT_PACKET: u64 = 1000;
 /// Packets in flight of a program that is pipelining.
 const IN_FLIGHT: u64 = 16;
 const HOUR: u64 = 3600 * SECOND;
+/// How long an abort may take to be noticed: behind what is queued on the slowest line, and no timeout.
+const NOTICE_ABORT: Span = Span(10 * SECOND);
+/// How long a refused connection may take: as long as the slowest line and a first timeout.
+const NOTICE_RESET: Span = Span(3 * SECOND);
+/// How long it may take until a packet meets a host that has come back: a timer may have backed off, and packets be lost.
+const NOTICE_FORGOTTEN: Span = Span(50 * SECOND);
+/// As [`SENT_PER_BYTE`], through a queue that overflows.
+const NARROW_SENT_PER_BYTE: f64 = 1.2;
+/// How long a receiver may wait before it acknowledges.
+const UPDATE: u64 = 5 * MILLISECOND;
 
 /// What a seed is about.
 enum Theme {
@@ -34,6 +46,20 @@ enum Theme {
     Fall,
     /// Hours in which nothing happens.
     Idle,
+    /// An application aborts in the middle of it.
+    Abort,
+    /// Nobody listens.
+    Nobody,
+    /// A host goes down and comes back, and its peer has to notice by itself.
+    Forgotten,
+    /// The round trip becomes a little longer than the time after which packets are sent again.
+    Longer,
+    /// A queue that is shorter than what a sender may have in flight.
+    Narrow,
+    /// A packet is lost while a sender finds out how much the path takes.
+    EarlyLoss,
+    /// A receive buffer of a few packets: its sender waits for each update of the window.
+    Updates,
 }
 
 fn theme(rng: &mut Rng) -> Theme {
@@ -44,6 +70,13 @@ fn theme(rng: &mut Rng) -> Theme {
         17..25 => Theme::Again,
         25..34 => Theme::Fall,
         34..39 => Theme::Idle,
+        39..43 => Theme::Abort,
+        43..46 => Theme::Nobody,
+        46..49 => Theme::Forgotten,
+        52..55 => Theme::Longer,
+        55..59 => Theme::Narrow,
+        59..62 => Theme::EarlyLoss,
+        62..65 => Theme::Updates,
         _ => Theme::Usual,
     }
 }
@@ -54,15 +87,34 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     let rng = &mut Rng::new(scenario.seed, "swarm/theme");
     let abilities = subject.abilities;
     let theme = theme(rng);
-    let may_start = !matches!(theme, Theme::Again | Theme::Fall);
+    let may_start = !matches!(theme, Theme::Again | Theme::Fall | Theme::Forgotten);
     match theme {
         Theme::Calm => calm(scenario, rng, subject, None),
         Theme::Long => calm(scenario, rng, subject, Some(LONG)),
         Theme::Stopped if abilities.has(Ability::FlowControl) => stopped(scenario, rng, subject),
         Theme::Again if abilities.has(Ability::Reuse) => again(scenario, rng, subject),
-        Theme::Fall if abilities.has(Ability::Restart) => fall(scenario, rng),
+        Theme::Fall if abilities.has(Ability::Restart) => fall(scenario, rng, subject),
         Theme::Idle => idle(scenario, rng),
-        Theme::Usual | Theme::Stopped | Theme::Again | Theme::Fall => {
+        Theme::Abort if abilities.has(Ability::Aborts) => abort(scenario, rng),
+        Theme::Nobody if abilities.has(Ability::Resets) => nobody(scenario, rng),
+        Theme::Forgotten if abilities.has(Ability::Resets) && abilities.has(Ability::Restart) => {
+            forgotten(scenario, rng, subject);
+        }
+        Theme::Longer if abilities.has(Ability::RoundTrip) => longer(scenario, rng),
+        Theme::Narrow if abilities.has(Ability::Congestion) => narrow(scenario, rng, subject),
+        Theme::EarlyLoss if abilities.has(Ability::Congestion) => early_loss(scenario, rng, subject),
+        Theme::Updates if abilities.has(Ability::FlowControl) => updates(scenario, rng),
+        Theme::Usual
+        | Theme::Stopped
+        | Theme::Again
+        | Theme::Fall
+        | Theme::Abort
+        | Theme::Nobody
+        | Theme::Forgotten
+        | Theme::Longer
+        | Theme::Narrow
+        | Theme::EarlyLoss
+        | Theme::Updates => {
             if rng.chance(0.2) {
                 asymmetric(&mut scenario.link[0], rng);
             }
@@ -71,6 +123,11 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     }
     if may_start && rng.chance(0.25) {
         start_near_the_wrap(scenario, rng, subject);
+    }
+    if abilities.has(Ability::Refusals) {
+        for flow in &mut scenario.flow {
+            flow.refusals = rng.chance(0.3);
+        }
     }
 }
 
@@ -174,6 +231,7 @@ pub(super) fn bounds(
     Bounds {
         sent: Some(enough_sent(bytes)),
         time: Some(enough_time((bytes, packets), (rate, delay), subject)),
+        ..Bounds::default()
     }
 }
 
@@ -249,14 +307,24 @@ fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
 }
 
 /// One host sends the other more than gets through before that one goes down: whoever sends has to notice.
-fn fall(scenario: &mut Scenario, rng: &mut Rng) {
+fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     perfect(
         &mut scenario.link[0],
         rng.between(500_000, 1_500_000),
         span(rng, MILLISECOND, 60 * MILLISECOND).0,
     );
+    // Not before both ends have the connection: an end whose peer fell before would take the next one for it.
     old_packets(&mut scenario.link[0], rng);
-    scenario.at = vec![healing()];
+    let link = &mut scenario.link[0];
+    let delay = link.both.delay.map_or(0, |delay| delay.0);
+    let faulty = At {
+        time: Span(4 * delay),
+        link: "wire".to_owned(),
+        forward: std::mem::take(&mut link.forward),
+        backward: std::mem::take(&mut link.backward),
+        ..At::default()
+    };
+    scenario.at = vec![faulty, healing()];
     let client_falls = rng.chance(0.5);
     let (bytes, back) = if client_falls { (1, 1 << 20) } else { (1 << 20, 1) };
     let flow = one_bulk(scenario, bytes, back);
@@ -268,12 +336,15 @@ fn fall(scenario: &mut Scenario, rng: &mut Rng) {
         state: Some(state),
         ..At::default()
     };
-    let down = span(rng, 200 * MILLISECOND, 4 * SECOND).0;
+    let down = 4 * delay + span(rng, 200 * MILLISECOND, 4 * SECOND).0;
     let up = down + span(rng, 10 * MILLISECOND, 5 * SECOND).0;
     let mut falls = vec![change(down, State::Down)];
     if rng.chance(0.75) {
         falls.push(change(up, State::Up));
         flow.again = 1;
+        if subject.abilities.has(Ability::Resets) {
+            scenario.bounds.notice = Some(NOTICE_FORGOTTEN);
+        }
     }
     scenario.at.extend(falls);
     scenario.at.sort_by_key(|change| change.time);
@@ -287,4 +358,190 @@ fn idle(scenario: &mut Scenario, rng: &mut Rng) {
     asked.think = span(rng, HOUR / 2, 20 * HOUR);
     scenario.duration = Span(DURATION.0 + asked.count * asked.think.0);
     (flow.bulk, flow.messages, flow.request) = (None, None, Some(asked));
+}
+
+/// A perfect link whose rate and delay are usual ones, and no changes.
+fn calm_link(scenario: &mut Scenario, rng: &mut Rng) {
+    let (rate, delay) = (
+        1_000_000 << rng.below(7),
+        span(rng, MILLISECOND, 60 * MILLISECOND).0,
+    );
+    perfect(&mut scenario.link[0], rate, delay);
+    scenario.at.clear();
+}
+
+/// Mostly the end aborts that sends, or one that thinks: the other one has nothing to send by which it could notice.
+fn abort(scenario: &mut Scenario, rng: &mut Rng) {
+    calm_link(scenario, rng);
+    let (by, sends) = match rng.below(4) {
+        0 => (End::Client, End::Server),
+        1 => (End::Server, End::Client),
+        2 => (End::Server, End::Server),
+        _ => (End::Client, End::Client),
+    };
+    let (bytes, back) = match sends {
+        End::Client => (200_000, 0),
+        End::Server => (1, 200_000),
+    };
+    let flow = one_bulk(scenario, bytes, back);
+    flow.abort = Some(Abort {
+        by,
+        after: Bytes(rng.between(1, 50_000)),
+    });
+    flow.send_buffer = Some(Bytes(32_768));
+    if rng.chance(0.5) {
+        // With nothing under way: what a peer acknowledges, or asks for, would be reset as well.
+        flow.bulk = None;
+        flow.request = Some(Request {
+            count: 3,
+            size: Sizes::one(100),
+            response: Sizes::one(100),
+            think: Span(5 * SECOND),
+        });
+        flow.abort = Some(Abort {
+            by: End::Client,
+            after: Bytes(200 * rng.between(1, 2)),
+        });
+    }
+    scenario.bounds.notice = Some(NOTICE_ABORT);
+}
+
+fn nobody(scenario: &mut Scenario, rng: &mut Rng) {
+    calm_link(scenario, rng);
+    let link = &mut scenario.link[0];
+    if rng.chance(0.5) {
+        link.both.duplicate = Some(Share(0.5));
+        scenario.at = vec![healing()];
+    }
+    let flow = one_bulk(scenario, 1000, 1000);
+    // Long after the other one: by then no packet of that goes round any more.
+    let other = Flow {
+        at: Span(20 * SECOND),
+        ..flow.clone()
+    };
+    flow.open = Opening::Nobody;
+    scenario.flow.push(other);
+    scenario.bounds.notice = Some(NOTICE_RESET);
+}
+
+/// As when a host falls, but nobody opens the connection again: what the peer sends is for one that is not there.
+fn forgotten(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+    fall(scenario, rng, subject);
+    let victim = scenario.at.iter().find_map(|at| at.host.clone());
+    let up = scenario
+        .at
+        .iter()
+        .any(|at| at.host.is_some() && at.state == Some(State::Up));
+    if !up {
+        scenario.at.push(At {
+            time: Span(span(rng, 9 * SECOND, 12 * SECOND).0),
+            host: victim,
+            state: Some(State::Up),
+            ..At::default()
+        });
+        scenario.at.sort_by_key(|at| at.time);
+    }
+    scenario.flow[0].again = 0;
+    scenario.bounds.notice = Some(NOTICE_FORGOTTEN);
+}
+
+/// Who takes the acknowledgement of the first copy for that of the second finds the round trip to be short, and goes
+/// on to send each packet twice (Karn and Partridge, 1987). One packet is in flight at a time: no other one tells.
+fn longer(scenario: &mut Scenario, rng: &mut Rng) {
+    perfect(
+        &mut scenario.link[0],
+        10_000_000,
+        span(rng, MILLISECOND, 8 * MILLISECOND).0,
+    );
+    scenario.at = vec![At {
+        time: span(rng, 100 * MILLISECOND, 400 * MILLISECOND),
+        link: "wire".to_owned(),
+        both: Rules {
+            delay: Some(span(rng, 110 * MILLISECOND, 150 * MILLISECOND)),
+            ..Rules::default()
+        },
+        ..At::default()
+    }];
+    let (count, size) = (rng.between(80, 120), rng.between(900, 1150));
+    let flow = one_bulk(scenario, 0, 0);
+    flow.bulk = None;
+    flow.request = Some(Request {
+        count,
+        size: Sizes::one(size),
+        response: Sizes::one(1),
+        think: Span(0),
+    });
+    // A header of 100 bytes each for a request, its response, and their acknowledgements; a quarter of the requests
+    // twice; and what opening and closing take.
+    scenario.bounds.sent = Some(Bytes(count * (size + size / 4 + 400) + 16 * 1024));
+}
+
+fn narrow(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+    let (rate, delay) = (
+        rng.between(1_000_000, 20_000_000),
+        span(rng, MILLISECOND, 30 * MILLISECOND).0,
+    );
+    perfect(&mut scenario.link[0], rate, delay);
+    scenario.link[0].both.queue_packets = Some(rng.between(8, 24));
+    scenario.at.clear();
+    let bytes = rng.between(600_000, 1_500_000);
+    one_bulk(scenario, bytes, 0);
+    // Who doubles what is in flight until something is lost has sent twice what the path holds by then.
+    let holds = rate / 8 * 2 * delay / SECOND;
+    scenario.bounds = Bounds {
+        sent: Some(Bytes(
+            (bytes as f64 * NARROW_SENT_PER_BYTE) as u64 + SENT_BESIDE + 2 * holds,
+        )),
+        time: Some(enough_time(
+            (bytes, bytes.div_ceil(SHORT_PACKET)),
+            (rate, delay),
+            subject,
+        )),
+        ..Bounds::default()
+    };
+}
+
+fn early_loss(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+    let (rate, delay) = (100_000_000, span(rng, 20 * MILLISECOND, 60 * MILLISECOND).0);
+    perfect(&mut scenario.link[0], rate, delay);
+    scenario.at.clear();
+    let first = rng.between(5, 20);
+    let bytes = rng.between(1_000_000, 1_500_000);
+    let from_first = one_bulk(scenario, bytes, 0).from == "a";
+    let link = &mut scenario.link[0];
+    let rules = if from_first {
+        &mut link.forward
+    } else {
+        &mut link.backward
+    };
+    rules.drop = Some((first..first + rng.between(1, 4)).collect());
+    scenario.bounds = Bounds {
+        sent: Some(enough_sent(bytes)),
+        time: Some(enough_time(
+            (bytes, bytes.div_ceil(SHORT_PACKET)),
+            (rate, delay),
+            subject,
+        )),
+        ..Bounds::default()
+    };
+}
+
+/// A reader that begins late, and whose buffer is full by then: it says so, or its sender waits for a timer that has
+/// backed off. From then on each half of the buffer takes a round trip at most, and what a receiver waits before it
+/// acknowledges.
+fn updates(scenario: &mut Scenario, rng: &mut Rng) {
+    let delay = span(rng, 100 * MICROSECOND, 5 * MILLISECOND).0;
+    perfect(&mut scenario.link[0], 100_000_000, delay);
+    scenario.at.clear();
+    for host in &mut scenario.host {
+        host.mtu = 1500;
+    }
+    let (bytes, buffer) = (rng.between(200_000, 400_000), rng.between(8000, 16_000));
+    let flow = one_bulk(scenario, bytes, 0);
+    flow.receive_buffer = Some(Bytes(buffer));
+    flow.read_stop = span(rng, 30 * SECOND, 60 * SECOND);
+    let (stop, halves) = (flow.read_stop.0, bytes.div_ceil(buffer / 2));
+    scenario.bounds.time = Some(Span(
+        stop + halves * (2 * delay + UPDATE) + 20 * 2 * delay + SECOND,
+    ));
 }
