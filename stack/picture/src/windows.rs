@@ -38,8 +38,8 @@ impl Picture {
         let mut numbered: Vec<_> = numbered.collect();
         let carrying = numbered.iter().filter(|(packet, _)| packet.payload > 0);
         let ends = carrying.map(|(packet, value)| value + packet.payload as u64);
-        if let Some(most) = ends.max() {
-            numbered.retain(|(_, value)| *value <= most + 1);
+        if let Some(highest) = ends.max() {
+            numbered.retain(|(_, value)| *value <= highest + 1);
         }
         numbered
     }
