@@ -424,7 +424,7 @@ fn nobody(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.bounds.notice = Some(NOTICE_RESET);
 }
 
-/// As when a host falls, but nobody opens the connection again: what the peer sends is for one that is not there.
+/// As when a host falls, but nobody opens the connection again: what the peer sends is for a connection that nobody has.
 fn forgotten(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     fall(scenario, rng, subject);
     let victim = scenario.at.iter().find_map(|at| at.host.clone());

@@ -1,0 +1,123 @@
+//! What an end reports: how far its application is, what it waits for, and what is wrong.
+
+use super::{Close, Endpoint, EndpointReport, Open};
+use crate::app::Application;
+
+impl Endpoint {
+    /// What became of it; whether the host of the other end went down in the middle of it.
+    #[must_use]
+    pub fn report(&self, peer_cut: bool) -> EndpointReport {
+        let [sent_sha256, received_sha256] = self.payload.sha256();
+        EndpointReport {
+            cut: self.cut,
+            sent: self.payload.sent(),
+            received: self.received(),
+            sent_sha256,
+            received_sha256,
+            messages: self.payload.counts(),
+            received_ok: self.payload.may_lose() && self.payload.wrong().is_none(),
+            times: self.plan.script.times().to_vec(),
+            faults: self.faults(peer_cut),
+            ..self.report.clone()
+        }
+    }
+
+    /// What it has done, and what it waits for.
+    pub(crate) fn application(&self) -> Application {
+        Application {
+            sent: self.payload.sent(),
+            to_send: self.plan.script.outgoing(),
+            received: self.received(),
+            to_receive: self.plan.script.incoming(),
+            closed: self.closing,
+            waits_for: self.waits_for(),
+        }
+    }
+
+    fn waits_for(&self) -> Vec<String> {
+        let mut waits = Vec::new();
+        if self.is_over() {
+            return waits;
+        }
+        if self.waits {
+            waits.push("the end of the connection before it".to_owned());
+            return waits;
+        }
+        if self.report.connected_at.is_none() {
+            waits.push(match self.plan.open {
+                Open::Listen(local, None) => format!("a connection at {local}"),
+                Open::Listen(local, Some(shared)) => {
+                    format!("a connection from {} at {local}", shared.client)
+                }
+                Open::Connect { remote, .. } => format!("its connection to {remote}"),
+                Open::Absent => "nothing".to_owned(),
+            });
+            return waits;
+        }
+        let allowed = self.allowed.min(self.plan.script.outgoing());
+        if self.payload.sent() < allowed {
+            waits.push(format!("room to send {} bytes", allowed - self.payload.sent()));
+        }
+        let missing = self.expected().saturating_sub(self.received());
+        if missing > 0 {
+            waits.push(format!("{missing} bytes"));
+        }
+        let waits_for_end = self.plan.sees_end && !self.eof && self.plan.close != Close::Never;
+        if self.has_all() && waits_for_end {
+            waits.push("the end of the stream".to_owned());
+        } else if self.closing && self.has_all() {
+            waits.push("the end of the connection".to_owned());
+        }
+        waits
+    }
+
+    /// Without its peer an end may fail, and has to if it waits to send: a connection whose peer is gone ends.
+    fn faults(&self, peer_cut: bool) -> Vec<String> {
+        let expected = self.plan.script.incoming();
+        let received = self.received();
+        let failed = self.failed.clone().filter(|_| !peer_cut);
+        let mut faults: Vec<String> = self.error.clone().into_iter().chain(failed).collect();
+        faults.extend(self.payload.wrong());
+        faults.extend(self.payload.lost_too_many().filter(|_| !peer_cut));
+        if received > expected {
+            faults.push(format!("{} bytes more than were sent", received - expected));
+        }
+        if self.eof && received < self.promised() && !self.sips {
+            faults.push(format!("the stream ended after {received} of {expected} bytes"));
+        }
+        if !self.is_finished() && !peer_cut {
+            faults.push(self.unfinished());
+        } else if !self.is_finished() && (self.closed || !self.has_sent()) {
+            faults.push(format!(
+                "its peer is gone, and it has not failed: {}",
+                self.unfinished()
+            ));
+        }
+        faults
+    }
+
+    fn unfinished(&self) -> String {
+        let (sent, received) = (self.payload.sent(), self.received());
+        if self.report.connected_at.is_none() {
+            return "no connection".to_owned();
+        }
+        if self.has_all() {
+            return "the end of the stream did not come".to_owned();
+        }
+        let (to_send, to_come) = (self.plan.script.outgoing(), self.plan.script.incoming());
+        let Some([outgoing, incoming]) = self.payload.counts() else {
+            return format!(
+                "not done: {received} of {to_come} bytes received, {sent} of {to_send} handed over"
+            );
+        };
+        let stray = if self.payload.has_stray_bytes() {
+            "; bytes wait that are no whole message: a message is a receiving unit of a stated size"
+        } else {
+            ""
+        };
+        format!(
+            "not done: {} of {} messages received, {} of {} handed over{stray}",
+            incoming.done, incoming.of, outgoing.done, outgoing.of
+        )
+    }
+}
