@@ -25,6 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
         target: Target::Sim,
         linux: bytes.len() % 2 == 0,
         leniency: Leniency::default(),
+        observe: None,
     };
     let _ = run(&text, Path::new(""), &bench).explain("script");
 });
