@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::bell::Rope;
+use crate::bell::{self, Rope};
 use crate::carrier::SctpCarrier;
 use crate::connect::bind;
 use crate::error::SctpError;
@@ -18,6 +18,16 @@ use crate::stack::{Stack, prepare};
 /// How long it may take until the library reports that an association is up that it gave out as such: it
 /// does at once.
 const NOTICE: Duration = Duration::from_secs(1);
+
+/// When an accepted socket's bell is rung though nothing called. Whom to call the library decides when it begins with
+/// a packet (`sctp_common_input_processing`, `so_head`): for a socket that waits to be accepted it calls the listener. A
+/// socket that is accepted while a packet for it is being worked on hears nothing of what that brought; if it was the
+/// last of a stream, for ever. The thread that works on it may be kept from the processor for a while.
+const MISSED: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_secs(1),
+    Duration::from_secs(10),
+];
 
 /// A listening socket, at several addresses at once.
 pub struct SctpListener {
@@ -68,23 +78,30 @@ impl SctpListener {
     /// # Errors
     /// The association was lost again, or the library has no memory; the listener stays open.
     pub async fn accept(&self) -> io::Result<SctpCarrier> {
-        let mut carrier = poll_fn(|cx| self.poll_accept(cx)).await?;
+        let (mut carrier, number) = poll_fn(|cx| self.poll_accept(cx)).await?;
+        tokio::spawn(async move {
+            for wait in MISSED {
+                tokio::time::sleep(wait).await;
+                bell::ring(number);
+            }
+        });
         let up = tokio::time::timeout(NOTICE, poll_fn(|cx| carrier.poll_up(cx))).await;
         up.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         Ok(carrier)
     }
 
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<SctpCarrier>> {
-        let Some((socket, bell)) = &self.socket else {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(SctpCarrier, usize)>> {
+        let Some((socket, listening)) = &self.socket else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
-        bell.wake_reader(cx);
+        listening.wake_reader(cx);
         let rope = Rope::hang();
         match socket.accept(&rope) {
             Ok(socket) => {
                 let prepared = prepare(&socket, &self.options);
+                let number = rope.number();
                 let carrier = SctpCarrier::new(socket, rope, self.stack);
-                Poll::Ready(prepared.map(|()| carrier))
+                Poll::Ready(prepared.map(|()| (carrier, number)))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
