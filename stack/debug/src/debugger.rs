@@ -61,6 +61,8 @@ pub struct Debugger {
     /// By host: its contexts before the event, and how many events it had before.
     pub(crate) contexts: Vec<Contexts>,
     counts: Vec<u64>,
+    /// Events that were taken from runs so far.
+    played: u64,
     /// The number of the event in the run; after the last: one more than there were.
     pub(crate) number: u64,
     /// The event; nothing when the run is over.
@@ -147,6 +149,7 @@ impl Debugger {
             player: Some(player),
             contexts: vec![Contexts::default(); hosts],
             counts: vec![0; hosts],
+            played: 0,
             number: 0,
             current: None,
             statement: 0,
@@ -289,6 +292,12 @@ impl Debugger {
         found
     }
 
+    /// How many events it has taken from runs so far: what its moves cost. To go back it runs again.
+    #[must_use]
+    pub fn played(&self) -> u64 {
+        self.played
+    }
+
     /// The scenario.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
@@ -349,6 +358,7 @@ impl Debugger {
             return false;
         };
         self.counts[seen.host] += 1;
+        self.played += 1;
         self.current = Some(Current {
             number: self.counts[seen.host],
             seen,

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hawser_debug::{Answer, Begin, Command, Debugger, Move, Place, Reason, Stop, What};
+use hawser_debug::{Answer, Begin, Command, Debugger, Move, Place, Reason, Stop, To, What};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::Scenario;
@@ -385,4 +385,19 @@ fn what_does_not_exist_is_refused_with_what_does() {
     obey(&mut debugger, "break event sw_send if len").expect("a breakpoint");
     let stop = go(&mut debugger, Move::Continue);
     assert!(!stop.problems.is_empty(), "{stop:?}");
+}
+
+#[test]
+fn to_go_back_plays_the_events_before_once_and_within_an_event_none() {
+    let mut debugger = stop_and_wait(1 << 20);
+    go(&mut debugger, Move::To(To::Event(500)));
+    assert_eq!(debugger.played(), 500);
+    go(&mut debugger, Move::Step);
+    go(&mut debugger, Move::Back);
+    go(&mut debugger, Move::Step);
+    go(&mut debugger, Move::BackEvent);
+    assert_eq!(debugger.played(), 500, "nothing runs again within an event");
+    let stop = go(&mut debugger, Move::BackEvent);
+    assert_eq!(place(&stop).event, 499);
+    assert_eq!(debugger.played(), 500 + 499);
 }
