@@ -1,7 +1,7 @@
 //! What one end sends and receives, as the transport promises to carry it.
 //!
-//! * [`stream`](super::stream): bytes, in order
-//! * [`whole`](super::whole): messages, in any order
+//! * [`stream`]: bytes, in order
+//! * [`whole`]: messages, in any order
 
 use hawser_engine::{Handle, RequestError, Stack};
 use hawser_time::Instant;
