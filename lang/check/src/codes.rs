@@ -434,9 +434,10 @@ four arguments in all, and at most one for each field:
     },
     Code {
         code: QUEUE,
-        title: "a queue that is not declared",
+        title: "a queue that is not declared, or of another policy",
         text: "Queues are declared by `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };` and named
-with their schedule: `queue nic.q0`, `set_queue_rate(nic.q1, r)`.",
+with their schedule: `queue nic.q0`, `set_queue_rate(nic.q1, r)`. Only a queue that is RANK takes
+`rank r`, and only one that is RATE or RATE(PER_FLOW) has a rate.",
     },
     Code {
         code: SCHED,

@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{Base, Instr, Place, QueueId, Ty, Uid};
+use hawser_ir::{Base, Instr, Place, QueueId, QueuePolicy, Ty, Uid};
 use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
 use crate::body::{Body, Variable};
@@ -148,7 +148,9 @@ impl<'a> Body<'_, 'a> {
             }
             ("signal", [signal]) => self.signal(signal),
             ("set_queue_rate", [queue, rate]) => {
+                let at = queue.span;
                 let queue = self.queue(queue)?;
+                self.require_policy(queue, at, "rate", &[QueuePolicy::Rate, QueuePolicy::RatePerFlow]);
                 Some(Instr::SetQueueRate {
                     queue,
                     rate: self.word(rate),
@@ -396,6 +398,21 @@ impl<'a> Body<'_, 'a> {
             );
         }
         None
+    }
+
+    /// What only queues of some policies have, a rate or a rank, is of such a queue.
+    pub(crate) fn require_policy(&mut self, queue: QueueId, at: Span, what: &str, policies: &[QueuePolicy]) {
+        let queue = &self.ck.module.queues[queue.0 as usize];
+        if !policies.contains(&queue.policy) {
+            let known: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
+            let message = format!(
+                "the queue `{}` has no {what}: it is {}",
+                queue.name,
+                queue.policy.name()
+            );
+            let label = format!("expected a queue that is {}", known.join(" or "));
+            self.error(codes::QUEUE, at, message, label);
+        }
     }
 
     fn notify(&mut self, what: &'a Expr, rest: &[&'a Expr], at: Span) -> Option<Instr> {

@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{Instr, Place, QueueId, RuleId, Ty};
+use hawser_ir::{Instr, Place, QueueId, QueuePolicy, RuleId, Ty};
 use hawser_syntax::ast::{CallArg, Expr, ExprKind, Ident, Span};
 
 use crate::body::Body;
@@ -29,9 +29,12 @@ impl<'a> Body<'_, 'a> {
         for arg in rest {
             match arg.label.as_ref().map(|l| l.name.as_str()) {
                 Some("queue") => queue = self.queue(&arg.value)?,
-                Some("rank") => rank = Some(self.word(&arg.value)),
+                Some("rank") => rank = Some((self.word(&arg.value), arg.value.span)),
                 Some(_) | None => rules.push(self.rule_argument(&arg.value, blueprint)?),
             }
+        }
+        if let Some((_, span)) = &rank {
+            self.require_policy(queue, *span, "ranks", &[QueuePolicy::Rank]);
         }
         self.rule_limits(&rules, at);
         let net = self.kept_place(net_place?);
@@ -42,7 +45,7 @@ impl<'a> Body<'_, 'a> {
             bp,
             rules,
             queue,
-            rank,
+            rank: rank.map(|(rank, _)| rank),
         })
     }
 

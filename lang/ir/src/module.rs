@@ -519,6 +519,19 @@ pub enum QueuePolicy {
     Rate,
 }
 
+impl QueuePolicy {
+    /// As programs write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            QueuePolicy::Fifo => "FIFO",
+            QueuePolicy::Rank => "RANK",
+            QueuePolicy::RatePerFlow => "RATE(PER_FLOW)",
+            QueuePolicy::Rate => "RATE",
+        }
+    }
+}
+
 /// An extern of the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extern {

@@ -101,7 +101,7 @@ counters! {
     notices_dropped,
     /// Signals that were issued: of those that somebody asked for.
     signals,
-    /// Instructions that this engine does not carry out: externs, queue rates.
+    /// Instructions that this engine does not carry out: externs.
     unsupported,
 }
 

@@ -158,6 +158,13 @@ pub trait Wire {
     /// Gives the batch back.
     fn release(&mut self);
 
+    /// About how many bytes it takes now: what it is handed beyond them would wait in it, where no priority and
+    /// no rank of the program can move it any more (Linux's byte queue limits have the same aim). The last frame may
+    /// exceed them. A wire with no queue of its own, and by default every wire, takes all.
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
     /// Sends frames from the front of `frames` and returns how many were taken; fewer than all
     /// when the device is full for now. Frames that the device cannot take at all are dropped
     /// and counted, as a network may.

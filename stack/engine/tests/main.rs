@@ -5,6 +5,7 @@ mod common;
 mod hostile;
 mod later;
 mod options;
+mod queues;
 mod semantics;
 mod stream;
 mod tap;

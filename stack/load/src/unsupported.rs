@@ -2,14 +2,13 @@
 //! runs and does something else than it states.
 
 use hawser_interp::Unsupported;
-use hawser_ir::{Instr, Module, QueuePolicy, Source, StmtKind};
+use hawser_ir::{Instr, Module, Source, StmtKind};
 
 /// The first construct of a program that does not run on this engine.
 ///
 /// What the interpreter cannot run it reports itself: pure externs, trailers behind payload.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let what = sources(module)
-        .or_else(|| queues(module))
         .or_else(|| instructions(module))
         .or_else(|| options(module))
         .or_else(|| {
@@ -49,21 +48,6 @@ fn options(module: &Module) -> Option<String> {
         })
 }
 
-fn queues(module: &Module) -> Option<String> {
-    module.queues.iter().find_map(|queue| {
-        let policy = match queue.policy {
-            QueuePolicy::Fifo => return None,
-            QueuePolicy::Rank => "RANK",
-            QueuePolicy::RatePerFlow => "RATE(PER_FLOW)",
-            QueuePolicy::Rate => "RATE",
-        };
-        Some(format!(
-            "its queue {} is {policy}, and queues are FIFO yet",
-            queue.name
-        ))
-    })
-}
-
 fn instructions(module: &Module) -> Option<String> {
     let mut found = None;
     for func in &module.funcs {
@@ -76,8 +60,6 @@ fn instructions(module: &Module) -> Option<String> {
                 found.get_or_insert(format!(
                     "it emits the extern {name}, which no target provides yet"
                 ));
-            } else if let StmtKind::Emit(Instr::SetQueueRate { .. }) = &stmt.kind {
-                found.get_or_insert("it sets the rate of a queue, and no queue is paced yet".to_owned());
             }
         });
     }
@@ -121,7 +103,6 @@ mod tests {
         let app = "asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
         let pure_extern = "extern uint64 cookie(uint64 a);\n\
                            asked on_send(op_t op) { asked e; e.sub = cookie(op.arg); return e; }";
-        let queue = |policy: &str| format!("sched nic = PRIO(2) {{ control: FIFO, other: {policy} }};");
         let send = "register_ev_parser(on_send, send);";
         for (declarations, body, deploy, sentence) in [
             (
@@ -129,20 +110,6 @@ mod tests {
                 "",
                 "register_ev_parser(parse, udp(4791));",
                 "p: it takes packets of udp(4791), and no target",
-            ),
-            (&queue("RANK"), "", "", "p: its queue nic.other is RANK, and"),
-            (&queue("RATE"), "", "", "p: its queue nic.other is RATE, and"),
-            (
-                &queue("RATE(PER_FLOW)"),
-                "",
-                "",
-                "p: its queue nic.other is RATE(PER_FLOW), and",
-            ),
-            (
-                &queue("FIFO"),
-                "emit set_queue_rate(nic.other, 1000);",
-                "",
-                "p: it sets the rate of a queue",
             ),
             (
                 "extern instr_t atomic(uint64 a) -> reported;\nevent reported : EVENT { }",
@@ -173,13 +140,13 @@ mod tests {
 
     #[test]
     fn supported_constructs_are_not_refused() {
-        let net = "sched nic = PRIO(2) { control: FIFO, other: FIFO };\n\
+        let net = "sched nic = PRIO(4) { control: FIFO, other: RANK, paced: RATE, each: RATE(PER_FLOW) };\n\
                    came parse(pkt_t p, IPheader i) { came e; return e; }\n\
                    asked on_send(op_t op) { asked e; e.sub = op.arg; return e; }";
         let deploy = "register_ev_parser(parse, ip(253)); register_ev_parser(on_send, send);";
         let runs = module(
             net,
-            "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other);",
+            "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other); emit set_queue_rate(nic.paced, 1000);",
             deploy,
         );
         assert_eq!(unsupported(&runs), None);

@@ -102,9 +102,9 @@ impl Body<'_> {
                 let name = *self.rng.pick(&["del_tx_ordered_data", "del_rx_ordered_data"]);
                 format!("{name}({})", id(self)?)
             }
-            16 => format!("set_queue_rate({}, {})", self.queue(), self.expr(&word, 1)),
-            17 => format!("set_queue_prio({}, {})", self.queue(), self.expr(&word, 1)),
-            18 => format!("queue_reset({})", self.queue()),
+            16 => format!("set_queue_rate({}, {})", self.queue("RATE")?, self.expr(&word, 1)),
+            17 => format!("set_queue_prio({}, {})", self.queue("")?, self.expr(&word, 1)),
+            18 => format!("queue_reset({})", self.queue("")?),
             19 => {
                 let ext = self.rng.pick(&self.plan.externs).clone();
                 let args: Vec<String> = ext.params.iter().map(|ty| self.expr(ty, 2)).collect();
@@ -144,8 +144,14 @@ impl Body<'_> {
         (!self.timers.is_empty()).then(|| self.rng.pick(&self.timers).clone())
     }
 
-    fn queue(&mut self) -> String {
-        format!("nic.{}", self.rng.pick(&self.plan.queues))
+    /// A queue whose policy begins like this, if there is one.
+    fn queue(&mut self, policy: &str) -> Option<String> {
+        let all = self.plan.queues.iter().enumerate();
+        let found: Vec<usize> = all
+            .filter(|(_, of)| of.starts_with(policy))
+            .map(|(i, _)| i)
+            .collect();
+        (!found.is_empty()).then(|| format!("nic.q{}", self.rng.pick(&found)))
     }
 
     fn pick_record(&mut self, suits: &dyn Fn(Kind) -> bool) -> Option<usize> {
@@ -181,11 +187,14 @@ impl Body<'_> {
         let rules = self.rules_of(&blueprint);
         let mut text = format!("pkt_gen({net}, {header}");
         rules.iter().for_each(|rule| text += &format!(", {rule}"));
-        if self.rng.one_in(2) {
-            text += &format!(", queue {}", self.queue());
-        }
-        if self.rng.one_in(2) {
-            text += &format!(", rank uint64({})", self.expr(&Type::Uint(64), 1));
+        let policy = *self.rng.pick(&["", "", "RANK"]);
+        if self.rng.one_in(2)
+            && let Some(queue) = self.queue(policy)
+        {
+            text += &format!(", queue {queue}");
+            if policy == "RANK" {
+                text += &format!(", rank uint64({})", self.expr(&Type::Uint(64), 1));
+            }
         }
         text.push(')');
         self.issue(&text);

@@ -18,7 +18,8 @@ pub(super) struct Plan {
     pub(super) options: Vec<Options>,
     pub(super) blueprints: Vec<Blueprint>,
     pub(super) externs: Vec<Extern>,
-    pub(super) queues: Vec<String>,
+    /// The policy of each queue.
+    pub(super) queues: Vec<&'static str>,
     /// The structure of the program's own notices.
     pub(super) notice: usize,
     /// Types of local variables that are no scalars.

@@ -167,11 +167,14 @@ pub(super) fn headers(plan: &mut Plan, rng: &mut Rng) {
 fn queues(plan: &mut Plan, rng: &mut Rng) {
     let policies = ["FIFO", "RANK", "RATE", "RATE(PER_FLOW)"];
     let count = 1 + rng.below(4);
-    let declared: Vec<String> = (0..count)
-        .map(|i| format!("q{i}: {}", rng.pick(&policies)))
-        .collect();
+    plan.queues = (0..count).map(|_| *rng.pick(&policies)).collect();
+    let declared = plan
+        .queues
+        .iter()
+        .enumerate()
+        .map(|(i, policy)| format!("q{i}: {policy}"));
+    let declared: Vec<String> = declared.collect();
     plan.line(format!("sched nic = PRIO(8) {{ {} }};", declared.join(", ")));
-    plan.queues = (0..count).map(|i| format!("q{i}")).collect();
 }
 
 /// A header with a length in words, a checksum, payload and options with lengths: as TCP has them.

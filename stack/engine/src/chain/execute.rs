@@ -26,6 +26,7 @@ pub(crate) struct Effects<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) state: &'a mut State,
     pub(crate) cause: &'a Cause<'a>,
+    pub(crate) now: Instant,
     /// What the chain may create: the type, and the bytes that it left in the fresh slot.
     pub(crate) creates: Option<(ContextId, &'a [u8])>,
     /// The keyed context.
@@ -265,7 +266,7 @@ impl Effects<'_> {
         let cause = self.state.packets.cause;
         if data.len == 0
             && coalesces
-            && let Some(earlier) = slot.and_then(|slot| self.state.packets.latest(slot.index, rec))
+            && let Some(earlier) = slot.and_then(|slot| self.state.packets.latest(slot, rec))
             && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
         {
             // The most frequent case by far: one more acknowledgement.
@@ -282,12 +283,9 @@ impl Effects<'_> {
             0
         };
         let pending = Pending::new(*rec, buffers, len, data.seg_size);
-        let replaced = self
-            .state
-            .packets
-            .push(slot.map(|slot| slot.index), pending, |earlier| {
-                data.len > 0 && coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
-            });
+        let replaced = self.state.packets.push(slot, pending, |earlier| {
+            data.len > 0 && coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
+        });
         self.state.counters.coalesced += u64::from(replaced);
         Some(())
     }
@@ -403,13 +401,12 @@ impl Effects<'_> {
 
     fn queue(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: QueueRec = record.fixed();
+        let context = self.on(record);
+        let packets = &mut self.state.packets;
         let known = match record.kind {
-            RecordKind::QueuePrio => self.state.packets.set_prio(rec.queue, rec.value),
-            RecordKind::QueueReset => self.state.packets.reset(rec.queue),
-            _ => {
-                self.state.counters.unsupported += 1;
-                true
-            }
+            RecordKind::QueuePrio => packets.set_prio(rec.queue, rec.value),
+            RecordKind::QueueReset => packets.reset(rec.queue, context),
+            _ => packets.set_rate(rec.queue, context, self.now, rec.value),
         };
         known.then_some(())
     }

@@ -286,6 +286,7 @@ impl Chains {
             tables: &self.tables,
             state,
             cause,
+            now,
             creates: creates.map(|(kind, size)| (kind, &cast_slice(&memory.fresh)[..size])),
             keyed: found.keyed,
             fresh: None,

@@ -21,7 +21,11 @@ impl Stack {
     pub(crate) fn flush(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         let mut any = false;
         loop {
-            self.build(now);
+            // Behind frames that the wire refused none are built: in the program's queues they may still be
+            // overtaken.
+            if self.interface.outgoing().is_empty() {
+                self.output.wire_full = !self.build(now, wire.room());
+            }
             let frames = self.interface.outgoing();
             if frames.is_empty() {
                 return Ok(any);
@@ -31,24 +35,34 @@ impl Stack {
             self.interface.sent(taken);
             self.chains.state.counters.frames_sent += taken as u64;
             any |= taken > 0;
-            self.output.wire_full = taken < count;
-            if self.output.wire_full {
+            if taken < count {
+                self.output.wire_full = true;
                 self.chains.state.counters.wire_full += 1;
                 return Ok(any);
             }
         }
     }
 
-    /// Builds packets until enough frames wait for the wire.
-    fn build(&mut self, now: Instant) {
+    /// Builds packets until enough frames wait for the wire, which takes about `room` bytes. False when only
+    /// want of room keeps a packet back.
+    fn build(&mut self, now: Instant, room: usize) -> bool {
+        let mut built = 0;
         while self.interface.outgoing().len() < self.chains.state.limits.pending_frames {
-            let Some(pending) = self.chains.state.packets.front() else {
-                return;
+            let packets = &mut self.chains.state.packets;
+            let Some(turn) = packets.turn(now) else {
+                return true;
+            };
+            if built >= room {
+                return false;
+            }
+            let burst = packets.burst(turn);
+            let Some(pending) = packets.front(turn) else {
+                return true;
             };
             let begins = pending.sent.packets == 0;
             if begins && !route(pending, &mut self.interface, self.chains.tables.protocol) {
                 self.chains.state.counters.unreachable += 1;
-                self.chains.state.packets.pop();
+                self.chains.state.packets.pop(turn);
                 continue;
             }
             let record = &pending.record;
@@ -63,14 +77,18 @@ impl Stack {
                     None
                 },
                 gso_max: self.output.gso_max,
+                burst: burst.unwrap_or(u64::MAX),
                 checks: self.output.check_super_segments,
                 wrong: 0,
+                bytes: 0,
                 saved: &mut self.output.saved_image,
                 pending,
             };
             let count = builder.pending.packets;
             while builder.pending.sent.packets < count
                 && self.interface.outgoing().len() < self.chains.state.limits.pending_frames
+                && built + builder.bytes < room
+                && (burst.is_none() || builder.bytes == 0)
             {
                 let number = builder.pending.sent.packets;
                 if builder.frame(self.interface.blank()) {
@@ -81,11 +99,16 @@ impl Stack {
                     self.chains.state.counters.oversize += u64::from(builder.pending.sent.packets - number);
                 }
             }
-            self.chains.state.counters.wrong_super_segments += builder.wrong;
-            if builder.pending.sent.packets >= count {
-                self.chains.state.packets.pop();
+            built += builder.bytes;
+            let (bytes, wrong) = (builder.bytes, builder.wrong);
+            let is_done = builder.pending.sent.packets >= count;
+            self.chains.state.counters.wrong_super_segments += wrong;
+            self.chains.state.packets.charge(turn, now, bytes as u64);
+            if is_done {
+                self.chains.state.packets.pop(turn);
             }
         }
+        true
     }
 
     /// True while frames wait because the wire is full: poll again when it is writable.
@@ -126,10 +149,14 @@ struct Builder<'a> {
     cut: Option<&'a Cut>,
     /// The largest super-segment that the wire cuts.
     gso_max: u32,
+    /// The most bytes of payload in one, where the program paces them.
+    burst: u64,
     /// Each super-segment is compared with the packets that it stands for.
     checks: bool,
     /// How many of them were wrong.
     wrong: u64,
+    /// Bytes of the packets built, from their network headers on.
+    bytes: usize,
     /// Room for an image as it was.
     saved: &'a mut Vec<u8>,
 }
@@ -156,6 +183,7 @@ impl Builder<'_> {
                 .map(|(start, field)| (room as u16 + start, room as u16 + field));
             frame.gso_size = if piece.packets > 1 { size as u16 } else { 0 };
             frame.cause = self.pending.cause;
+            self.bytes += piece.packets as usize * (self.network + built.len) + piece.len as usize;
         }
         self.pending.take_payload(piece.len as usize, &mut frame.payload);
         fits
@@ -197,7 +225,8 @@ impl Builder<'_> {
             return 1;
         }
         let headers = (self.network + self.max_header) as u32;
-        self.gso_max.saturating_sub(headers) / size
+        let burst = self.burst.min(u64::from(u32::MAX)) as u32;
+        self.gso_max.saturating_sub(headers).min(burst) / size
     }
 
     /// Whether a device makes the program's packets of a super-segment with this header. The image

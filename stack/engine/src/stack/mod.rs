@@ -265,10 +265,22 @@ impl Stack {
             .timers
             .next()
             .map(|deadline| deadline.max(self.timers_wait));
-        [timers, self.interface.next_deadline(), self.source_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        // While the wire is full, nothing leaves however late it is.
+        let paced = self
+            .chains
+            .state
+            .packets
+            .next_deadline()
+            .filter(|_| !self.output.wire_full);
+        [
+            timers,
+            paced,
+            self.interface.next_deadline(),
+            self.source_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// What was counted since the start.

@@ -184,7 +184,7 @@ impl State {
     pub(crate) fn end_context(&mut self, slot: Slot) {
         self.counters.contexts_ended += 1;
         self.timers.stop_all(slot.index);
-        self.packets.forget(slot.index);
+        self.packets.forget(slot);
         let entry = self.contexts.entry_mut(slot);
         if let Some(flow) = entry.flow.filter(|_| entry.owns_port) {
             self.ports.give(flow.local, flow.remote);

@@ -16,6 +16,8 @@ pub struct Cable {
     pub outbound: Queue,
     /// The most frames under way; what is beyond is not taken.
     pub room: usize,
+    /// How many bytes it says that it takes.
+    pub takes: usize,
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
     rng: fastrand::Rng,
@@ -41,6 +43,7 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
         inbound: inbound.clone(),
         outbound: outbound.clone(),
         room: 1000,
+        takes: usize::MAX,
         batch: Vec::new(),
         loss_percent,
         rng: fastrand::Rng::with_seed(seed),
@@ -88,11 +91,16 @@ impl Wire for Cable {
         self.batch.clear();
     }
 
+    fn room(&self) -> usize {
+        self.takes
+    }
+
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for (i, frame) in frames.iter().enumerate() {
             if self.outbound.lock().len() >= self.room {
                 return Ok(i);
             }
+            self.takes = self.takes.saturating_sub(frame.len());
             self.joined += usize::from(frame.gso_size > 0);
             for bytes in cut(frame) {
                 if !self.lost() {

@@ -199,7 +199,8 @@ impl Step<'_> {
         self.unit(RecordKind::FlushRx, uid, 0, len, 0);
     }
 
-    /// A packet of the keyed (or fresh) context to the stack `to`, with data [off, off + len).
+    /// A packet of the keyed (or fresh) context to the stack `to`, with data [off, off + len). An odd flag puts it into
+    /// the second queue; `seq` is its rank, too.
     pub fn packet(&mut self, to: u8, event: u16, flag: u64, seq: u64, data: (u64, u32, u32)) {
         self.packet_of(self.own_id(), to, event, flag, seq, data);
     }
@@ -259,7 +260,7 @@ impl Step<'_> {
         let rec = PacketRec {
             header: UNIT.header,
             net,
-            rank: 0,
+            rank: image.seq,
             args: [0; MAX_RULE_ARGS],
             queue: image.flag as u32 & 1,
             blueprint: 0,

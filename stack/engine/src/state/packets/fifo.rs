@@ -1,0 +1,61 @@
+//! Instructions that leave in order of issue.
+
+use std::collections::VecDeque;
+
+use super::Pending;
+use crate::state::Slot;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Fifo {
+    entries: VecDeque<Pending>,
+    issued: u64,
+}
+
+impl Fifo {
+    /// Appends an instruction and returns its number.
+    pub(super) fn push(&mut self, mut pending: Pending) -> u64 {
+        self.issued += 1;
+        pending.number = self.issued;
+        self.entries.push_back(pending);
+        self.issued
+    }
+
+    /// The instruction with this number, while it waits.
+    #[inline]
+    pub(super) fn find(&mut self, number: u64) -> Option<&mut Pending> {
+        let first = self.entries.front()?.number;
+        // Numbers have gaps only where a queue was purged.
+        let mut index = number.checked_sub(first)? as usize;
+        if self.entries.get(index).is_none_or(|there| there.number != number) {
+            index = self
+                .entries
+                .binary_search_by_key(&number, |there| there.number)
+                .ok()?;
+        }
+        self.entries.get_mut(index)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn front(&mut self) -> Option<&mut Pending> {
+        self.entries.front_mut()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Pending> {
+        self.entries.pop_front()
+    }
+
+    /// Takes those out that a context has issued, or all.
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Pending>) {
+        for pending in std::mem::take(&mut self.entries) {
+            if pending.is_of(context) {
+                out.push(pending);
+            } else {
+                self.entries.push_back(pending);
+            }
+        }
+    }
+}

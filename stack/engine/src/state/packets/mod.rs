@@ -1,0 +1,300 @@
+//! Packet instructions that wait to be carried out: queues, priorities, coalescing.
+//!
+//! A blueprint's payload is resolved when the instruction is issued, into counted references. So
+//! whatever happens to the unit or the context afterwards, the packet leaves as it was meant.
+//!
+//! Invariants: a queue with a lower priority number goes first; within a queue, its policy decides
+//! anew for each packet, and by default they leave in order of issue; a later packet replaces an earlier
+//! one only if both are adjacent among those of their context and queue and have one rank, neither has
+//! begun to leave, the earlier one's fields are what leaves, and the program's rule allows it.
+
+mod fifo;
+mod paced;
+mod pending;
+mod ranked;
+
+use hawser_ir::abi::PacketRec;
+use hawser_ir::{Module, QueuePolicy};
+use hawser_time::Instant;
+
+use fifo::Fifo;
+use paced::Paced;
+pub(crate) use pending::{Buffers, Pending};
+use ranked::Ranked;
+
+use super::Slot;
+
+/// The instructions of a queue, in the order of its policy.
+#[derive(Debug)]
+enum Waiting {
+    Fifo(Fifo),
+    Ranked(Ranked),
+    Paced(Paced),
+}
+
+impl Waiting {
+    fn new(policy: QueuePolicy) -> Waiting {
+        match policy {
+            QueuePolicy::Fifo => Waiting::Fifo(Fifo::default()),
+            QueuePolicy::Rank => Waiting::Ranked(Ranked::default()),
+            QueuePolicy::Rate => Waiting::Paced(Paced::new(false)),
+            QueuePolicy::RatePerFlow => Waiting::Paced(Paced::new(true)),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    waiting: Waiting,
+    prio: u64,
+}
+
+/// An instruction that may leave now: its queue and, in a paced one, its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    queue: usize,
+    flow: Option<u32>,
+}
+
+/// All that waits to be sent.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    queues: Vec<Queue>,
+    /// The queues' indices in the order in which they are served.
+    order: Vec<usize>,
+    /// By context and queue: the number of its latest entry.
+    latest: Vec<u64>,
+    /// Emptied entries' buffers.
+    spare: Vec<Buffers>,
+    waiting: usize,
+    /// Which instruction is carried out, while somebody observes.
+    pub(crate) cause: u32,
+}
+
+/// The maximum number of emptied buffers kept.
+const SPARE: usize = 1024;
+
+impl Packets {
+    /// Empty queues as the program declares them; always at least the default one.
+    pub(crate) fn new(module: &Module) -> Packets {
+        let default = (QueuePolicy::Fifo, 0);
+        let declared = module.queues.iter().map(|queue| (queue.policy, queue.prio));
+        let missing = module.queues.is_empty().then_some(default);
+        let queues = declared.chain(missing).map(|(policy, prio)| Queue {
+            waiting: Waiting::new(policy),
+            prio: u64::from(prio),
+        });
+        let mut packets = Packets {
+            queues: queues.collect(),
+            order: Vec::new(),
+            latest: Vec::new(),
+            spare: Vec::new(),
+            waiting: 0,
+            cause: 0,
+        };
+        packets.sort();
+        packets
+    }
+
+    /// How many instructions wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Buffers for a new entry.
+    pub(crate) fn buffers(&mut self) -> Buffers {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// The queue that an instruction is for: one that does not exist stands for the default one.
+    fn queue_of(&self, record: &PacketRec) -> usize {
+        let asked = record.queue as usize;
+        if asked < self.queues.len() { asked } else { 0 }
+    }
+
+    /// What an instruction of a context may replace: the one before it of the same context, queue, rank
+    /// and blueprint, while that has not begun to leave. Not one with segmentation rules: what they set,
+    /// a FIN, is not in its image before it leaves.
+    #[inline]
+    pub(crate) fn latest(&mut self, context: Slot, record: &PacketRec) -> Option<&mut Pending> {
+        let queue_index = self.queue_of(record);
+        let number = *self
+            .latest
+            .get(context.index as usize * self.queues.len() + queue_index)?;
+        let earlier = match &mut self.queues[queue_index].waiting {
+            Waiting::Fifo(fifo) => fifo.find(number),
+            Waiting::Ranked(ranked) => ranked.find(record.rank, number),
+            Waiting::Paced(paced) => paced.find(Some(context), number),
+        }?;
+        let (waits, is_settled) = (earlier.sent.packets == 0, earlier.record.rules == 0);
+        (waits && is_settled && earlier.record.blueprint == record.blueprint).then_some(earlier)
+    }
+
+    /// Queues an instruction of a context, or of a chain without one. `replaces` states whether it
+    /// replaces the [`Packets::latest`]. Returns true when it did.
+    pub(crate) fn push(
+        &mut self,
+        context: Option<Slot>,
+        mut pending: Pending,
+        replaces: impl FnOnce(&Pending) -> bool,
+    ) -> bool {
+        pending.cause = self.cause;
+        pending.context = context;
+        if let Some(earlier) = context.and_then(|context| self.latest(context, &pending.record))
+            && replaces(earlier)
+        {
+            pending.number = earlier.number;
+            let replaced = std::mem::replace(earlier, pending);
+            self.recycle(replaced);
+            return true;
+        }
+        let queue_index = self.queue_of(&pending.record);
+        let number = match &mut self.queues[queue_index].waiting {
+            Waiting::Fifo(fifo) => fifo.push(pending),
+            Waiting::Ranked(ranked) => ranked.push(pending),
+            Waiting::Paced(paced) => paced.push(pending),
+        };
+        self.waiting += 1;
+        if let Some(context) = context {
+            let latest = context.index as usize * self.queues.len() + queue_index;
+            if latest >= self.latest.len() {
+                self.latest.resize(latest + 1, 0);
+            }
+            self.latest[latest] = number;
+        }
+        false
+    }
+
+    /// The instruction that is served next, if any may leave now.
+    pub(crate) fn turn(&self, now: Instant) -> Option<Turn> {
+        self.order.iter().find_map(|&queue| {
+            let flow = match &self.queues[queue].waiting {
+                Waiting::Fifo(fifo) => (!fifo.is_empty()).then_some(None),
+                Waiting::Ranked(ranked) => (!ranked.is_empty()).then_some(None),
+                Waiting::Paced(paced) => paced
+                    .next()
+                    .filter(|(at, _)| *at <= now)
+                    .map(|(_, flow)| Some(flow)),
+            };
+            flow.map(|flow| Turn { queue, flow })
+        })
+    }
+
+    /// When the next packet of a paced queue may leave.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let paced = self.queues.iter().filter_map(|queue| match &queue.waiting {
+            Waiting::Paced(paced) => paced.next().map(|(at, _)| at),
+            Waiting::Fifo(_) | Waiting::Ranked(_) => None,
+        });
+        paced.min()
+    }
+
+    /// The instruction whose turn it is.
+    pub(crate) fn front(&mut self, turn: Turn) -> Option<&mut Pending> {
+        match &mut self.queues[turn.queue].waiting {
+            Waiting::Fifo(fifo) => fifo.front(),
+            Waiting::Ranked(ranked) => ranked.front(),
+            Waiting::Paced(paced) => paced.front(turn.flow?),
+        }
+    }
+
+    /// How many bytes of payload may leave in this turn as one super-segment, for a paced queue, which sends
+    /// one frame in a turn.
+    pub(crate) fn burst(&self, turn: Turn) -> Option<u64> {
+        match &self.queues[turn.queue].waiting {
+            Waiting::Paced(paced) => Some(paced.burst(turn.flow?)),
+            Waiting::Fifo(_) | Waiting::Ranked(_) => None,
+        }
+    }
+
+    /// So many bytes have left in this turn.
+    pub(crate) fn charge(&mut self, turn: Turn, now: Instant, bytes: u64) {
+        if let (Waiting::Paced(paced), Some(flow)) = (&mut self.queues[turn.queue].waiting, turn.flow) {
+            paced.charge(flow, now, bytes);
+        }
+    }
+
+    /// Takes out what [`Packets::front`] gave.
+    pub(crate) fn pop(&mut self, turn: Turn) {
+        let pending = match &mut self.queues[turn.queue].waiting {
+            Waiting::Fifo(fifo) => fifo.pop(),
+            Waiting::Ranked(ranked) => ranked.pop(),
+            Waiting::Paced(paced) => turn.flow.and_then(|flow| paced.pop(flow)),
+        };
+        if let Some(pending) = pending {
+            self.waiting -= 1;
+            self.recycle(pending);
+        }
+    }
+
+    /// A context ended: the next one with its place has nothing queued. What it issued still leaves.
+    pub(crate) fn forget(&mut self, context: Slot) {
+        let count = self.queues.len();
+        let from = (context.index as usize * count).min(self.latest.len());
+        let to = (from + count).min(self.latest.len());
+        self.latest[from..to].fill(0);
+        for queue in &mut self.queues {
+            if let Waiting::Paced(paced) = &mut queue.waiting {
+                paced.forget(context);
+            }
+        }
+    }
+
+    /// Drops what a context has waiting in a queue, or all that waits there; false when there is no such queue.
+    pub(crate) fn reset(&mut self, queue: u32, context: Option<Slot>) -> bool {
+        let Some(queue) = self.queues.get_mut(queue as usize) else {
+            return false;
+        };
+        let mut dropped = Vec::new();
+        match &mut queue.waiting {
+            Waiting::Fifo(fifo) => fifo.purge(context, &mut dropped),
+            Waiting::Ranked(ranked) => ranked.purge(context, &mut dropped),
+            Waiting::Paced(paced) => paced.purge(context, &mut dropped),
+        }
+        self.waiting -= dropped.len();
+        dropped.into_iter().for_each(|pending| self.recycle(pending));
+        true
+    }
+
+    /// Changes a queue's priority; false when there is no such queue.
+    pub(crate) fn set_prio(&mut self, queue: u32, prio: u64) -> bool {
+        let Some(queue) = self.queues.get_mut(queue as usize) else {
+            return false;
+        };
+        queue.prio = prio;
+        self.sort();
+        true
+    }
+
+    /// Changes the rate of a paced queue, in bits per second: a context's, where each has its own. False when there
+    /// is no such queue.
+    pub(crate) fn set_rate(&mut self, queue: u32, context: Option<Slot>, now: Instant, rate: u64) -> bool {
+        match self
+            .queues
+            .get_mut(queue as usize)
+            .map(|queue| &mut queue.waiting)
+        {
+            Some(Waiting::Paced(paced)) => {
+                paced.set_rate(context, now, rate);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn sort(&mut self) {
+        self.order = (0..self.queues.len()).collect();
+        self.order.sort_by_key(|queue| self.queues[*queue].prio);
+    }
+
+    fn recycle(&mut self, mut pending: Pending) {
+        if self.spare.len() < SPARE {
+            pending.buffers.image.clear();
+            pending.buffers.payload.clear();
+            self.spare.push(pending.buffers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

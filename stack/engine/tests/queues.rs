@@ -1,0 +1,140 @@
+//! What waits in a program's queues leaves by rank and at a rate, and waits there rather than in the device.
+
+use crate::common;
+
+use common::cable::{Cable, cable};
+use common::script::*;
+use common::{address, config, stack};
+
+use hawser_engine::{Handle, Stack};
+use hawser_ir::QueuePolicy;
+use hawser_ir::abi::{Outcome, RecordKind};
+use hawser_time::Instant;
+
+/// Bytes of each packet: the network header and that of the program.
+const BYTES: u64 = 32;
+
+/// Connections of a program whose second queue has this policy. Sending n bytes is a packet in it without data, of
+/// rank 1000 - n; `close` sets the queue's rate to 8 Mbit/s, so that a packet takes 32 µs.
+fn connected(policy: QueuePolicy) -> (Stack, Cable, [Handle; 2]) {
+    let script = Script::new().with(|module| module.queues[1].policy = policy);
+    let script = script.on(CONNECT, |step| {
+        let id = step.new_context(FLOW);
+        step.new_units(id, 0);
+        Outcome::Done
+    });
+    let script = script.on(SEND, |step| {
+        step.packet(1, PACKET, 1, 1000 - step.ev.len, (0, 0, 0));
+        Outcome::Done
+    });
+    let script = script.on(CLOSE, |step| {
+        step.queue(RecordKind::QueueRate, 1, 8_000_000);
+        Outcome::Done
+    });
+    let mut stack = stack(script, config(0));
+    let connect = |port, stack: &mut Stack| stack.connect(now(1), address(1, port), None).expect("free");
+    let handles = [80, 81].map(|port| connect(port, &mut stack));
+    let [mut end, _] = cable(0, 1);
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    (stack, end, handles)
+}
+
+fn now(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+/// Has a packet of this rank sent, at most 999.
+fn send(stack: &mut Stack, handle: Handle, rank: usize) {
+    let bytes = vec![0; 1000 - rank];
+    assert_eq!(stack.send(now(1), handle, &bytes), Ok(bytes.len()));
+}
+
+/// The ranks of what has left since the last time.
+fn left(end: &Cable) -> Vec<u16> {
+    let frames = end.outbound.lock().drain(..).collect::<Vec<_>>();
+    frames
+        .iter()
+        .map(|frame| u16::from_be_bytes([frame[30], frame[31]]))
+        .collect()
+}
+
+#[test]
+fn a_rank_decides_until_the_wire_takes_a_packet() {
+    let (mut stack, mut end, [one, other]) = connected(QueuePolicy::Rank);
+    end.takes = 1;
+    [700, 500, 600]
+        .iter()
+        .for_each(|rank| send(&mut stack, one, *rank));
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(left(&end), [500], "the wire takes one packet ahead");
+    assert!(stack.wants_wire());
+    send(&mut stack, other, 550);
+    end.takes = 2 * BYTES as usize;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(
+        left(&end),
+        [550, 600],
+        "issued last, it leaves before those of larger ranks"
+    );
+    end.takes = 0;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert!(left(&end).is_empty() && stack.wants_wire());
+    end.takes = usize::MAX;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(left(&end), [700]);
+    assert!(!stack.wants_wire());
+}
+
+#[test]
+fn frames_that_a_full_wire_refused_are_all_that_cannot_be_overtaken() {
+    let (mut stack, mut end, [one, other]) = connected(QueuePolicy::Rank);
+    end.room = 0;
+    send(&mut stack, one, 900);
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    [800, 700].iter().for_each(|rank| send(&mut stack, one, *rank));
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    send(&mut stack, other, 600);
+    end.room = 100;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(left(&end), [900, 600, 700, 800]);
+}
+
+/// When which packets leave, driven by the stack's own deadlines.
+fn schedule(stack: &mut Stack, end: &mut Cable) -> Vec<(u64, Vec<u16>)> {
+    let mut at = now(1);
+    let mut out = Vec::new();
+    loop {
+        while stack.poll(at, end).expect("a cable does not fail") {}
+        let there = left(end);
+        if !there.is_empty() {
+            out.push((at.as_nanos(), there));
+        }
+        match stack.next_deadline() {
+            Some(next) => at = next,
+            None => return out,
+        }
+    }
+}
+
+#[test]
+fn a_paced_queue_is_served_at_its_deadlines() {
+    let (mut stack, mut end, [one, other]) = connected(QueuePolicy::Rate);
+    stack.close(now(1), one);
+    send(&mut stack, other, 1);
+    send(&mut stack, other, 2);
+    send(&mut stack, other, 3);
+    let span = BYTES * 1000; // 8 bits at 8 Mbit/s are 1 µs
+    let expected = [(1, vec![1]), (1 + span, vec![2]), (1 + 2 * span, vec![3])];
+    assert_eq!(schedule(&mut stack, &mut end), expected);
+}
+
+#[test]
+fn a_rate_of_each_flow_is_its_own() {
+    let (mut stack, mut end, [one, other]) = connected(QueuePolicy::RatePerFlow);
+    send(&mut stack, one, 1);
+    send(&mut stack, one, 2);
+    stack.close(now(1), one);
+    [5, 6, 7].iter().for_each(|rank| send(&mut stack, other, *rank));
+    let expected = [(1, vec![5, 1, 6, 7]), (1 + BYTES * 1000, vec![2])];
+    assert_eq!(schedule(&mut stack, &mut end), expected);
+}
