@@ -269,10 +269,10 @@ fn an_idle_queue_gathers_no_credit_and_a_late_driver_a_little() {
     packets.push(None, pending(0, 0, 1), |_| false);
     schedule(&mut packets, 1_000_000);
     (2..6).for_each(|len| assert!(!packets.push(None, pending(0, 0, len), |_| false)));
-    let at = schedule(&mut packets, 50_000_000);
+    let at = schedule(&mut packets, 5_000_000);
     assert_eq!(
         at,
-        [(50_000_000, 2), (51_000_000, 3), (52_000_000, 4), (53_000_000, 5)]
+        [(5_000_000, 2), (6_000_000, 3), (7_000_000, 4), (8_000_000, 5)]
     );
 
     (0..3).for_each(|len| assert!(!packets.push(None, pending(0, 0, len), |_| false)));
