@@ -147,15 +147,7 @@ impl<'a> Body<'_, 'a> {
                 self.raise(event, target.first().copied())
             }
             ("signal", [signal]) => self.signal(signal),
-            ("set_queue_rate", [queue, rate]) => {
-                let at = queue.span;
-                let queue = self.queue(queue)?;
-                self.require_policy(queue, at, "rate", &[QueuePolicy::Rate, QueuePolicy::RatePerFlow]);
-                Some(Instr::SetQueueRate {
-                    queue,
-                    rate: self.word(rate),
-                })
-            }
+            ("set_queue_rate", [queue, rate]) => self.queue_rate(queue, rate),
             ("set_queue_prio", [queue, prio]) => {
                 let queue = self.queue(queue)?;
                 Some(Instr::SetQueuePrio {
@@ -398,6 +390,14 @@ impl<'a> Body<'_, 'a> {
             );
         }
         None
+    }
+
+    fn queue_rate(&mut self, queue: &'a Expr, rate: &'a Expr) -> Option<Instr> {
+        let at = queue.span;
+        let queue = self.queue(queue)?;
+        self.require_policy(queue, at, "rate", &[QueuePolicy::Rate, QueuePolicy::RatePerFlow]);
+        let rate = self.word(rate);
+        Some(Instr::SetQueueRate { queue, rate })
     }
 
     /// What only queues of some policies have, a rate or a rank, is of such a queue.

@@ -199,7 +199,7 @@ fn nothing_panics_and_nothing_is_left() {
         let (mut rng, mut handles) = (Random(Rng::with_seed(seed)), [Vec::new(), Vec::new()]);
         for _ in 0..2000 {
             let own = rng.below(2) as usize;
-            pair.ends[own].room = rng.below(40) as usize;
+            pair.ends[own].slots = rng.below(40) as usize;
             request(&mut pair, own, &mut handles[own], &mut rng);
             pair.stacks[own]
                 .poll(pair.now, &mut pair.ends[own])
@@ -220,7 +220,7 @@ fn nothing_panics_and_nothing_is_left() {
             pair.now += Duration::from_nanos(rng.below(300));
         }
         end.store(true, Ordering::Relaxed);
-        pair.ends.iter_mut().for_each(|end| end.room = 10_000);
+        pair.ends.iter_mut().for_each(|end| end.slots = 10_000);
         for _ in 0..200 {
             for (own, handles) in handles.iter_mut().enumerate() {
                 handles

@@ -88,13 +88,13 @@ fn a_rank_decides_until_the_wire_takes_a_packet() {
 #[test]
 fn frames_that_a_full_wire_refused_are_all_that_cannot_be_overtaken() {
     let (mut stack, mut end, [one, other]) = connected(QueuePolicy::Rank);
-    end.room = 0;
+    end.slots = 0;
     send(&mut stack, one, 900);
     stack.poll(now(1), &mut end).expect("a cable does not fail");
     [800, 700].iter().for_each(|rank| send(&mut stack, one, *rank));
     stack.poll(now(1), &mut end).expect("a cable does not fail");
     send(&mut stack, other, 600);
-    end.room = 100;
+    end.slots = 100;
     stack.poll(now(1), &mut end).expect("a cable does not fail");
     assert_eq!(left(&end), [900, 600, 700, 800]);
 }

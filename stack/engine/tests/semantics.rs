@@ -339,7 +339,7 @@ fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
     let handle = stack
         .connect(Instant::from_nanos(1), address(1, 80), None)
         .expect("free");
-    end.room = 2;
+    end.slots = 2;
     // 4 packets are the worst case of each chain: 17 fit into 20.
     let accepted = (0..50)
         .map(|_| stack.send(Instant::from_nanos(1), handle, b"x").expect("open"))

@@ -42,7 +42,7 @@ fn a_timer_that_has_to_wait_is_shown_and_then_runs() {
         .connect(Instant::from_nanos(1), address(1, 80), None)
         .expect("free");
     // The wire takes nothing, and the packets that wait for it leave no room for the worst case of a chain.
-    end.room = 0;
+    end.slots = 0;
     for _ in 0..2 {
         while stack.send(Instant::from_nanos(1), handle, b"x").expect("open") > 0 {}
         stack
@@ -55,7 +55,7 @@ fn a_timer_that_has_to_wait_is_shown_and_then_runs() {
         .expect("a cable does not fail");
     assert_eq!(*seen.lock(), [(1001, None, vec!["no_room_timer"])]);
     assert_eq!(stack.counters().no_room_timer, 1);
-    end.room = 1000;
+    end.slots = 1000;
     for now in [2000, 5_000_000] {
         while stack
             .poll(Instant::from_nanos(now), &mut end)

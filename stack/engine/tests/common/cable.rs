@@ -15,7 +15,7 @@ pub struct Cable {
     pub inbound: Queue,
     pub outbound: Queue,
     /// The most frames under way; what is beyond is not taken.
-    pub room: usize,
+    pub slots: usize,
     /// How many bytes it says that it takes.
     pub takes: usize,
     batch: Vec<Vec<u8>>,
@@ -42,7 +42,7 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
     let end = |inbound: &Queue, outbound: &Queue, seed| Cable {
         inbound: inbound.clone(),
         outbound: outbound.clone(),
-        room: 1000,
+        slots: 1000,
         takes: usize::MAX,
         batch: Vec::new(),
         loss_percent,
@@ -97,7 +97,7 @@ impl Wire for Cable {
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for (i, frame) in frames.iter().enumerate() {
-            if self.outbound.lock().len() >= self.room {
+            if self.outbound.lock().len() >= self.slots {
                 return Ok(i);
             }
             self.takes = self.takes.saturating_sub(frame.len());

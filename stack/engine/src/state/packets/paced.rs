@@ -14,20 +14,20 @@ use crate::state::Slot;
 
 /// What a late driver makes up for: 10 ms.
 const LATE: u64 = nanos(Duration::from_millis(10));
-/// A bit, in the unit of [`Pace::owed`]: what a rate of one bit per second sends in a nanosecond.
+/// A bit, in the unit of [`Pace::backlog`]: what a rate of one bit per second sends in a nanosecond.
 const BIT: u128 = 1_000_000_000;
 /// A device that cuts super-segments is handed what the rate sends in this time, or one packet: 1 ms.
 const BURST_PER_SECOND: u64 = 1000;
 
-/// How fast a flow sends, and what it owes for what it has sent.
+/// How fast a flow sends, and its backlog for what it has sent.
 #[derive(Debug, Default)]
 struct Pace {
     /// Bits per second; `None`: without a limit.
     rate: Option<u64>,
-    /// Since when it sends what `owed` counts.
+    /// Since when it sends what `backlog` counts.
     since: Instant,
     /// What it has sent since, in billionths of a bit.
-    owed: u128,
+    backlog: u128,
 }
 
 impl Pace {
@@ -37,7 +37,7 @@ impl Pace {
             None => Some(self.since),
             Some(0) => None,
             Some(rate) => {
-                let nanos = u64::try_from(self.owed.div_ceil(u128::from(rate))).ok()?;
+                let nanos = u64::try_from(self.backlog.div_ceil(u128::from(rate))).ok()?;
                 Some(self.since.plus_nanos(nanos))
             }
         }
@@ -47,18 +47,18 @@ impl Pace {
     fn charge(&mut self, now: Instant, bytes: u64, idle: bool) {
         let due = self.next().unwrap_or(now);
         if idle || self.rate.is_none() || now.nanos_since(due) > LATE {
-            (self.since, self.owed) = (now, 0);
+            (self.since, self.backlog) = (now, 0);
         }
-        self.owed += u128::from(bytes) * 8 * BIT;
+        self.backlog += u128::from(bytes) * 8 * BIT;
     }
 
-    /// What it owes still, it pays at the new rate.
+    /// The backlog that is left is paid at the new rate.
     fn set(&mut self, now: Instant, rate: u64) {
-        let owed = self.rate.map_or(0, |old| {
+        let backlog = self.rate.map_or(0, |old| {
             let paid = u128::from(now.nanos_since(self.since)) * u128::from(old);
-            self.owed.saturating_sub(paid)
+            self.backlog.saturating_sub(paid)
         });
-        (self.since, self.owed) = (now, owed);
+        (self.since, self.backlog) = (now, backlog);
         self.rate = Some(rate);
     }
 }
