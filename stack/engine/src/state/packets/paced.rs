@@ -19,7 +19,7 @@ const BIT: u128 = 1_000_000_000;
 /// A device that cuts super-segments is handed what the rate sends in this time, or one packet: 1 ms.
 const BURST_PER_SECOND: u64 = 1000;
 
-/// How fast a flow sends, and its backlog for what it has sent.
+/// How fast a flow sends, and how much of what it has sent has not had its time yet.
 #[derive(Debug, Default)]
 struct Pace {
     /// Bits per second; `None`: without a limit.
@@ -52,7 +52,7 @@ impl Pace {
         self.backlog += u128::from(bytes) * 8 * BIT;
     }
 
-    /// The backlog that is left is paid at the new rate.
+    /// What is left of the backlog has its time at the new rate.
     fn set(&mut self, now: Instant, rate: u64) {
         let backlog = self.rate.map_or(0, |old| {
             let paid = u128::from(now.nanos_since(self.since)) * u128::from(old);
