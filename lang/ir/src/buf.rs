@@ -279,20 +279,40 @@ impl RecordBuf {
 
     /// All records in order.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
-        let mut rest = self.bytes();
-        std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
-            }
-            let header: RecordHeader = pod_read_unaligned(&rest[..size_of::<RecordHeader>()]);
-            let (bytes, after) = rest.split_at(header.len as usize);
-            rest = after;
-            RecordKind::from_u8(header.kind).map(|kind| Record {
-                kind,
-                on: header.on,
-                bytes,
-            })
+    pub fn iter(&self) -> Records<'_> {
+        Records { rest: self.bytes() }
+    }
+}
+
+/// The records of a list, in order.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Records<'a> {
+    /// The next record as a list of its own.
+    pub fn next_alone(&mut self) -> Option<Records<'a>> {
+        let record = self.next()?;
+        Some(Records { rest: record.bytes })
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let header: RecordHeader = pod_read_unaligned(&self.rest[..size_of::<RecordHeader>()]);
+        let (bytes, after) = self.rest.split_at(header.len as usize);
+        self.rest = after;
+        RecordKind::from_u8(header.kind).map(|kind| Record {
+            kind,
+            on: header.on,
+            bytes,
         })
     }
 }

@@ -10,7 +10,7 @@ use hawser_ir::abi::{
     ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
     NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
 };
-use hawser_ir::buf::{Record, RecordBuf};
+use hawser_ir::buf::{Record, Records};
 use hawser_time::Instant;
 
 use super::cause::Cause;
@@ -52,18 +52,27 @@ impl Effects<'_> {
         }
     }
 
-    /// Carries out a chain's records in order. What is counted meanwhile is noted for an observer.
-    pub(crate) fn execute(
+    /// Carries out records in order, and notes for an observer what is counted for each of them.
+    pub(crate) fn execute_observed(
         &mut self,
         program: &dyn Program,
-        records: &RecordBuf,
-        mut observer: Option<&mut Observer>,
+        mut records: Records<'_>,
+        observer: &mut Observer,
     ) {
-        for (index, record) in records.iter().enumerate() {
-            let before = observer.as_mut().map(|observer| {
-                self.state.packets.cause = observer.next_cause();
-                self.state.counters.clone()
-            });
+        let mut index = 0;
+        while let Some(record) = records.next_alone() {
+            let before = self.state.counters.clone();
+            self.state.packets.cause = observer.next_cause();
+            self.execute(program, record);
+            observer.count(Some(index), &before, &self.state.counters);
+            index += 1;
+        }
+    }
+
+    /// Carries out records in order. It is compiled once, for observed chains as well, and knows of no observer.
+    #[inline(never)]
+    pub(crate) fn execute(&mut self, program: &dyn Program, records: Records<'_>) {
+        for record in records {
             let done = match record.kind {
                 RecordKind::NewTx => self.new_tx(&record),
                 RecordKind::AddTx => self.add_tx(&record),
@@ -93,9 +102,6 @@ impl Effects<'_> {
             };
             if done.is_none() {
                 self.state.counters.dangling += 1;
-            }
-            if let (Some(observer), Some(before)) = (&mut observer, before) {
-                observer.count(Some(index), &before, &self.state.counters);
             }
         }
     }

@@ -18,14 +18,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use hawser_ir::abi::{EventHeader, Id, Outcome, Packet};
+use hawser_ir::abi::{EventHeader, Id, Outcome};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{Bounds, ContextId};
 use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
 pub use tap::{Before, Counted, EventTap, Received, TapEvent};
-pub(crate) use tap::{Nothing, Tap};
+pub(crate) use tap::{Nothing, Observer, Tap};
 
 use crate::interact::Interactive;
 use crate::program::Program;
@@ -249,11 +249,16 @@ impl Chains {
         }
         header.now = now.as_nanos();
         header.rand = self.rand.bits();
-        self.react(now, event, found, creates, cause)
+        if self.observer.is_set() {
+            self.react::<true>(now, event, found, creates, cause)
+        } else {
+            self.react::<false>(now, event, found, creates, cause)
+        }
     }
 
-    /// Runs the program and carries out its records.
-    fn react(
+    /// Runs the program and carries out its records. Compiled twice, so that what nobody observes never asks whether
+    /// anybody does.
+    fn react<const OBSERVED: bool>(
         &mut self,
         now: Instant,
         event: &mut [u8],
@@ -278,7 +283,7 @@ impl Chains {
             globals: &mut self.globals,
             scratch: cast_slice_mut(&mut memory.scratch),
         };
-        if let Some(observer) = self.observer.get() {
+        if let Some(observer) = self.observer.get().filter(|_| OBSERVED) {
             observer.begin(event, &regions);
         }
         let outcome = self.program.react(event, &mut regions, &mut memory.records);
@@ -308,7 +313,11 @@ impl Chains {
             }
         };
         if result.is_ok() {
-            effects.execute(&*self.program, &memory.records, self.observer.get());
+            let (program, records) = (&*self.program, memory.records.iter());
+            match self.observer.get().filter(|_| OBSERVED) {
+                None => effects.execute(program, records),
+                Some(observer) => effects.execute_observed(program, records, observer),
+            }
         }
         let Effects {
             keyed,
@@ -327,7 +336,7 @@ impl Chains {
             };
             cast_slice_mut::<u64, u8>(&mut memory.fresh)[..dirty].fill(0);
         }
-        self.show(now, event, [keyed, fresh], outcome, signalled);
+        self.show::<OBSERVED>(now, event, [keyed, fresh], outcome, signalled);
         let ended = [keyed.filter(|_| keyed_ends), fresh.filter(|_| fresh_ends)];
         ended
             .into_iter()
@@ -338,7 +347,7 @@ impl Chains {
 
     /// Shows what a chain did to the event tap.
     #[inline]
-    fn show(
+    fn show<const OBSERVED: bool>(
         &mut self,
         now: Instant,
         event: &[u8],
@@ -347,7 +356,7 @@ impl Chains {
         signalled: bool,
     ) {
         let (contexts, records) = (&mut self.state.contexts, &self.memory.records);
-        if let Some(observer) = self.observer.get() {
+        if let Some(observer) = self.observer.get().filter(|_| OBSERVED) {
             let view = |slot: Slot| (contexts.entry(slot).kind, contexts.bytes(slot));
             (observer.tap)(&TapEvent {
                 program: &self.program,
@@ -371,14 +380,6 @@ impl Chains {
                 let number = event_header(event).event;
                 interactive.failed(now, keyed.or(fresh), number.into(), assertion, contexts);
             }
-        }
-    }
-
-    /// What happens next comes from this packet; from none. For who observes.
-    #[inline]
-    pub(crate) fn begin_packet(&mut self, packet: Option<(Option<usize>, Packet<'_>)>) {
-        if let Some(observer) = self.observer.get() {
-            observer.packet(packet);
         }
     }
 

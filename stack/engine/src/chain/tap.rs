@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use hawser_ir::ContextId;
-use hawser_ir::abi::{Net, Outcome, Packet};
+use hawser_ir::abi::{Net, Outcome};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
@@ -174,17 +174,18 @@ impl Observer {
         self.causes
     }
 
-    /// What happens next comes from this packet; from none.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn packet(&mut self, packet: Option<(Option<usize>, Packet<'_>)>) {
-        self.is_of_packet = packet.is_some();
-        if let Some((parser, packet)) = packet {
-            (self.packet.parser, self.packet.net) = (parser, *packet.net);
-            self.packet.bytes.clear();
-            self.packet.bytes.extend_from_slice(packet.head);
-            self.packet.bytes.extend_from_slice(packet.tail);
-        }
+    /// What happens next comes from this packet.
+    pub(crate) fn packet(&mut self, parser: Option<usize>, net: &Net, [head, tail]: [&[u8]; 2]) {
+        self.is_of_packet = true;
+        (self.packet.parser, self.packet.net) = (parser, *net);
+        self.packet.bytes.clear();
+        self.packet.bytes.extend_from_slice(head);
+        self.packet.bytes.extend_from_slice(tail);
+    }
+
+    /// What happens next comes from no packet.
+    pub(crate) fn no_packet(&mut self) {
+        self.is_of_packet = false;
     }
 
     /// A chain is about to run on this.

@@ -19,7 +19,7 @@ use hawser_ir::buf::Input;
 use hawser_time::Instant;
 
 use super::{Stack, Work};
-use crate::chain::{Buffer, Cause, Nothing, Verdict};
+use crate::chain::{Buffer, Cause, Nothing, Observer, Verdict};
 use crate::ids::same;
 use crate::net::Ingress;
 use crate::state::{Contexts, Guess};
@@ -41,6 +41,15 @@ struct Arrival<'a> {
     buffer: Buffer<'a>,
     /// Its events.
     events: Range<usize>,
+}
+
+impl Arrival<'_> {
+    /// What happens next comes from this packet. Apart, so that nothing is prepared while nobody observes.
+    #[cold]
+    #[inline(never)]
+    fn show(&self, observer: &mut Observer) {
+        observer.packet(self.parser, &self.net, [self.buffer.head, self.buffer.tail]);
+    }
 }
 
 impl Stack {
@@ -117,13 +126,9 @@ impl Stack {
                 buffer: arrival.buffer,
                 ..Cause::default()
             };
-            let packet = packet(
-                &arrival.net,
-                (arrival.buffer.head, arrival.buffer.tail),
-                0,
-                Csum::Complete,
-            );
-            self.chains.begin_packet(Some((arrival.parser, packet)));
+            if let Some(observer) = self.chains.observer.get() {
+                arrival.show(observer);
+            }
             if let Some(counter) = arrival.refused {
                 let what = arrival.parser.map_or(Nothing::NoParser, Nothing::Refused);
                 self.chains.not_run(now, what, counter);
@@ -135,7 +140,9 @@ impl Stack {
                 .chains
                 .run_events(now, ahead, arrival.events.clone(), guesses, &cause);
         }
-        self.chains.begin_packet(None);
+        if let Some(observer) = self.chains.observer.get() {
+            observer.no_packet();
+        }
         if let Some((net, quoted, icmp)) = report {
             self.icmp_input(now, &net, quoted, &icmp);
         }
