@@ -37,6 +37,8 @@ pub(crate) const SOURCES: &[&str] = &[
     "abort",
     "release",
     "option",
+    "message",
+    "call",
     "start",
 ];
 
@@ -360,6 +362,8 @@ impl<'a> Checker<'a> {
                 "abort" => Some(Source::App(AppOp::Abort)),
                 "release" => Some(Source::App(AppOp::Release)),
                 "option" => Some(Source::App(AppOp::Option)),
+                "message" => Some(Source::App(AppOp::Message)),
+                "call" => Some(Source::App(AppOp::Call)),
                 "start" => Some(Source::Start),
                 _ => None,
             },
@@ -382,10 +386,13 @@ impl<'a> Checker<'a> {
             };
             let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
                 .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
-            diagnostic.hint = Some(near.map_or(
-                "requests are: connect, listen, send, recv, close, abort, release, option".into(),
-                crate::names::did_you_mean,
-            ));
+            diagnostic.hint = Some(
+                near.map_or(
+                    "requests are: connect, listen, send, recv, close, abort, release, option, message, call"
+                        .into(),
+                    crate::names::did_you_mean,
+                ),
+            );
             self.report(diagnostic);
         }
         found

@@ -119,9 +119,9 @@ pub(crate) const WORDS: &[Word] = words! {
     "drop_id", "drop_id(id)", "Takes an id from the keyed context.";
     "raise", "raise(event{…}, id)", "Raises an event of kind EVENT for this context, or for the one with the id.";
     "signal", "signal(name{…})", "Notifies the interactive layer.";
-    "set_queue_rate", "set_queue_rate(queue, rate)", "Sets the rate of a declared queue.";
+    "set_queue_rate", "set_queue_rate(queue, rate)", "Sets the rate of a paced queue, in bits per second.";
     "set_queue_prio", "set_queue_prio(queue, prio)", "Sets the priority of a declared queue.";
-    "queue_reset", "queue_reset(queue)", "Purges the packets that wait in a queue.";
+    "queue_reset", "queue_reset(queue)", "Drops the packets that the context has waiting in a queue.";
     "notify", "notify(what, …)", "Notifies the application: `CONNECTED`, `EOF`, `CLOSED`, `ACCEPTED` with an id, `FAILED` with an errno, or a structure.";
 
     Value:
@@ -154,6 +154,8 @@ pub(crate) const WORDS: &[Word] = words! {
     "abort", "abort", "Everything is dropped at once.";
     "release", "release", "Nobody holds the handle any more.";
     "option", "option", "The application sets an option.";
+    "message", "message", "An endpoint sends a message to a peer.";
+    "call", "call", "An endpoint sends a message to which the peer replies.";
     "start", "start", "Once, before anything else.";
 };
 

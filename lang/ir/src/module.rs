@@ -330,6 +330,31 @@ pub enum AppOp {
     /// after it, before what it raised. A program refuses options that it does not know with
     /// ENOPROTOOPT, values that it does not take with EINVAL.
     Option,
+    /// An endpoint sends a message to `op.remote_ip` and `op.remote_port`: `op.len` bytes at `op.addr`, all of them.
+    /// `op.sub` is its number, which no other message or call of this stack has. The context that is made is the
+    /// message's.
+    Message,
+    /// The same, and the peer's reply is awaited.
+    Call,
+}
+
+impl AppOp {
+    /// Its name in the language.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AppOp::Listen => "listen",
+            AppOp::Connect => "connect",
+            AppOp::Send => "send",
+            AppOp::Recv => "recv",
+            AppOp::Close => "close",
+            AppOp::Abort => "abort",
+            AppOp::Release => "release",
+            AppOp::Option => "option",
+            AppOp::Message => "message",
+            AppOp::Call => "call",
+        }
+    }
 }
 
 /// A parser or shim: turns an input into an ordered list of events.

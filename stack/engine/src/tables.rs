@@ -61,7 +61,7 @@ pub(crate) struct Tables {
     pub(crate) icmp: Option<usize>,
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
-    pub(crate) app: [Option<usize>; 8],
+    pub(crate) app: [Option<usize>; APP_OPS],
     /// What packets are sent as unless they state otherwise.
     pub(crate) protocol: u8,
     /// By blueprint: the maximum number of bytes of its header, and whether it has a coalescing rule.
@@ -75,6 +75,9 @@ pub(crate) struct Tables {
     pub(crate) fresh_size: usize,
 }
 
+/// How many requests there are.
+const APP_OPS: usize = 10;
+
 /// A request's place in a table.
 pub(crate) fn op_index(op: AppOp) -> usize {
     match op {
@@ -86,6 +89,8 @@ pub(crate) fn op_index(op: AppOp) -> usize {
         AppOp::Abort => 5,
         AppOp::Release => 6,
         AppOp::Option => 7,
+        AppOp::Message => 8,
+        AppOp::Call => 9,
     }
 }
 
@@ -102,7 +107,7 @@ impl Tables {
             ip: Box::new([None; 256]),
             icmp: None,
             start: None,
-            app: [None; 8],
+            app: [None; APP_OPS],
             protocol: 0,
             blueprints: module
                 .blueprints

@@ -1,6 +1,7 @@
 //! The tests of this crate as its users see it, in one program: each links everything.
 
 mod batch;
+mod calls;
 mod common;
 mod hostile;
 mod later;

@@ -2,7 +2,7 @@
 //! runs and does something else than it states.
 
 use hawser_interp::Unsupported;
-use hawser_ir::{Instr, Module, Source, StmtKind};
+use hawser_ir::{AppOp, Instr, Module, Source, StmtKind};
 
 /// The first construct of a program that does not run on this engine.
 ///
@@ -12,7 +12,7 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
         .or_else(|| instructions(module))
         .or_else(|| options(module))
         .or_else(|| {
-            module.reads_sub.then(|| {
+            (module.reads_sub && !sends_messages(module)).then(|| {
                 "it reads op.sub, the stream within a handle, and applications have no such streams yet"
                     .to_owned()
             })
@@ -21,6 +21,12 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
         program: module.name.clone(),
         what,
     })
+}
+
+/// Whether endpoints send messages by it, which are numbered by `op.sub`.
+fn sends_messages(module: &Module) -> bool {
+    let sends = |source| matches!(source, Source::App(AppOp::Message | AppOp::Call));
+    module.parsers.iter().any(|parser| sends(parser.source))
 }
 
 fn sources(module: &Module) -> Option<String> {
@@ -142,8 +148,8 @@ mod tests {
     fn supported_constructs_are_not_refused() {
         let net = "sched nic = PRIO(4) { control: FIFO, other: RANK, paced: RATE, each: RATE(PER_FLOW) };\n\
                    came parse(pkt_t p, IPheader i) { came e; return e; }\n\
-                   asked on_send(op_t op) { asked e; e.sub = op.arg; return e; }";
-        let deploy = "register_ev_parser(parse, ip(253)); register_ev_parser(on_send, send);";
+                   asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
+        let deploy = "register_ev_parser(parse, ip(253)); register_ev_parser(on_send, message);";
         let runs = module(
             net,
             "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other); emit set_queue_rate(nic.paced, 1000);",

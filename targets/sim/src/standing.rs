@@ -75,7 +75,7 @@ pub(crate) fn standing(host: &Host, number: usize, side: &'static str) -> EndSta
         standing.context = Some(known.context.to_owned());
         standing.timers = known.timers.iter().map(timer).collect();
         (standing.kept, standing.unsent) = (known.kept, known.unsent);
-        standing.deferred = known.deferred.iter().map(|op| name(*op)).collect();
+        standing.deferred = known.deferred.iter().map(|op| op.name()).collect();
     }
     standing
 }
@@ -83,18 +83,4 @@ pub(crate) fn standing(host: &Host, number: usize, side: &'static str) -> EndSta
 /// Since the start.
 fn seconds(at: Instant) -> f64 {
     nanos(at - START) as f64 / 1e9
-}
-
-/// A request's name in the language.
-fn name(op: AppOp) -> &'static str {
-    match op {
-        AppOp::Listen => "listen",
-        AppOp::Connect => "connect",
-        AppOp::Send => "send",
-        AppOp::Recv => "recv",
-        AppOp::Close => "close",
-        AppOp::Abort => "abort",
-        AppOp::Release => "release",
-        AppOp::Option => "option",
-    }
 }

@@ -24,6 +24,9 @@ pub enum RequestError {
     /// The connection is over, or this is no connection.
     #[error("not connected")]
     NotConnected,
+    /// Messages leave endpoints, and this is a connection.
+    #[error("not an endpoint: messages leave what listens")]
+    NotAnEndpoint,
     /// The address and port are in use.
     #[error("address in use")]
     AddressInUse,
@@ -45,7 +48,7 @@ pub enum RequestError {
     #[error("a message has at least one byte")]
     MessageEmpty,
     /// The program has no such request.
-    #[error("the program does not know the request {0:?}")]
+    #[error("the program does not offer the request `{}`", .0.name())]
     Unsupported(AppOp),
 }
 
@@ -62,7 +65,7 @@ impl RequestError {
             RequestError::AddressInUse => 98,      // EADDRINUSE
             RequestError::NoPort => 99,            // EADDRNOTAVAIL
             RequestError::MessageTooLong(_) => 90, // EMSGSIZE
-            RequestError::MessageEmpty => 22,      // EINVAL
+            RequestError::MessageEmpty | RequestError::NotAnEndpoint => 22, // EINVAL
             RequestError::Unreachable(_) => 101,   // ENETUNREACH
             RequestError::Unsupported(_) | RequestError::NothingOpened => 95, // EOPNOTSUPP
         })

@@ -1,7 +1,7 @@
 //! A shard's stack: one program, one interface, all their state; what its driver calls.
 //!
 //! * `arrive`, `flush`, `superframe`: frames received and sent
-//! * `request`, `options`, `error`: what applications ask for
+//! * `request`, `messages`, `options`, `error`: what applications ask for
 //! * `swap`, `params`: another program, other params
 //! * `interact`, `observe`: the bus, and variables by name
 //! * `standing`: what a connection holds and waits for
@@ -10,6 +10,7 @@ mod arrive;
 mod error;
 mod flush;
 mod interact;
+mod messages;
 mod observe;
 mod options;
 mod params;
@@ -72,6 +73,8 @@ pub struct Stack {
     timers_wait: Instant,
     /// The number of the last buffer that addresses referred to.
     last_buffer: u32,
+    /// How many messages endpoints have sent: the number of the last.
+    calls: u64,
     work: Work,
 }
 
@@ -167,6 +170,7 @@ impl Stack {
             },
             timers_wait: Instant::ORIGIN,
             last_buffer: 0,
+            calls: 0,
             work: Work::default(),
         };
         stack.want_signals(0);

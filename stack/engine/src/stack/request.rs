@@ -206,12 +206,12 @@ impl Stack {
     }
 
     /// The program's shim for what is sent.
-    fn sends(&self) -> Result<usize, RequestError> {
+    pub(super) fn sends(&self) -> Result<usize, RequestError> {
         self.chains.tables.app[op_index(AppOp::Send)].ok_or(RequestError::Unsupported(AppOp::Send))
     }
 
     /// Offers bytes to the program, for which there is room. False when it has none of its own.
-    fn offer(
+    pub(super) fn offer(
         &mut self,
         now: Instant,
         (handle, slot): (Handle, Slot),
@@ -243,53 +243,6 @@ impl Stack {
         }
     }
 
-    /// Hands a message to the program, whole: one request. False when there is no room for it now, or the
-    /// program refused with `EAGAIN`; when it can be offered again is told as after [`Stack::send`].
-    ///
-    /// # Errors
-    /// See [`RequestError`]; [`RequestError::MessageTooLong`] when it will never fit.
-    pub fn send_message(
-        &mut self,
-        now: Instant,
-        handle: Handle,
-        message: &[u8],
-    ) -> Result<bool, RequestError> {
-        let parser = self.sends()?;
-        let slot = self.context_of(handle)?;
-        let (len, longest) = (message.len() as u64, self.chains.state.longest_message(slot));
-        if message.is_empty() {
-            return Err(RequestError::MessageEmpty);
-        }
-        if len > longest {
-            return Err(RequestError::MessageTooLong(longest));
-        }
-        if !self.chains.state.room_for_message(slot, len) {
-            self.chains.state.block(slot, false);
-            return Ok(false);
-        }
-        self.offer(now, (handle, slot), parser, message)
-    }
-
-    /// Moves the next message out: the bytes of a receiving unit of a stated size, once the program has handed
-    /// over the last of them. Messages come in the order in which the program began to hand them over. False
-    /// when none is complete. The program learns of it afterwards.
-    ///
-    /// # Errors
-    /// [`RequestError::BadHandle`].
-    pub fn recv_message(
-        &mut self,
-        now: Instant,
-        handle: Handle,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, RequestError> {
-        let (_, unreported) = self.read(handle, |units, pages| {
-            units.read_message(out, pages);
-            out.len()
-        })?;
-        unreported.into_iter().for_each(|slot| self.deliver(now, slot));
-        Ok(!out.is_empty())
-    }
-
     /// Copies received bytes out and returns how many there were; 0 when there are none now. The
     /// program learns of it afterwards.
     ///
@@ -316,7 +269,7 @@ impl Stack {
 
     /// Moves received bytes out by a function that gives their number. Returns that, and the context whose program
     /// has to learn of it.
-    fn read(
+    pub(super) fn read(
         &mut self,
         handle: Handle,
         from: impl FnOnce(&mut Units, &mut PagePool) -> usize,
@@ -527,7 +480,7 @@ impl Stack {
 
     /// Delivers a context's deferred requests; those without room, and those that the program puts off
     /// (`refuse(EAGAIN)`), wait for the next poll.
-    fn deliver(&mut self, now: Instant, slot: Slot) {
+    pub(super) fn deliver(&mut self, now: Instant, slot: Slot) {
         while self.chains.state.contexts.is_live(slot) {
             let deferred = &mut self.chains.state.contexts.entry_mut(slot).deferred;
             // That nobody will read comes before what was thrown away: it is not read.
@@ -549,7 +502,12 @@ impl Stack {
                     AppOp::Recv => deferred.taken += len,
                     AppOp::Close => deferred.close = true,
                     AppOp::Release => deferred.release = true,
-                    AppOp::Listen | AppOp::Connect | AppOp::Send | AppOp::Option => {}
+                    AppOp::Listen
+                    | AppOp::Connect
+                    | AppOp::Send
+                    | AppOp::Message
+                    | AppOp::Call
+                    | AppOp::Option => {}
                 }
                 return self.chains.state.defer(slot);
             }
@@ -579,7 +537,7 @@ impl Stack {
     }
 }
 
-fn op_of(flow: &Flow) -> Op {
+pub(super) fn op_of(flow: &Flow) -> Op {
     Op {
         local_ip: flow.local.0,
         local_port: flow.local.1,

@@ -23,7 +23,9 @@ pub const TIMER: u16 = 8;
 pub const RAISED: u16 = 9;
 pub const RELEASE: u16 = 10;
 pub const OPTION: u16 = 11;
-const EVENTS: u16 = 12;
+/// An endpoint's message or call.
+pub const CALL: u16 = 12;
+const EVENTS: u16 = 13;
 
 /// The context types.
 pub const FLOW: ContextId = ContextId(0);
@@ -468,6 +470,9 @@ impl Program for Script {
             Input::App(op, view) => {
                 (ev.local_port, ev.remote_port) = (view.local_port.into(), view.remote_port.into());
                 (ev.addr, ev.len, ev.seq) = (view.addr, view.len, view.backlog.into());
+                if op == AppOp::Call {
+                    ev.seq = view.sub;
+                }
                 if op == AppOp::Option {
                     (ev.flag, ev.seq) = (view.option.into(), view.arg);
                 }
@@ -483,6 +488,9 @@ impl Program for Script {
                     AppOp::Abort => (ABORT, ids),
                     AppOp::Release => (RELEASE, ids),
                     AppOp::Option => (OPTION, ids),
+                    AppOp::Message | AppOp::Call => {
+                        (CALL, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE])
+                    }
                 };
             }
             Input::Icmp(..) | Input::Start => {}
@@ -613,7 +621,7 @@ fn module() -> Module {
     };
     let creates = |event| match event {
         LISTEN => Some(LISTENER),
-        CONNECT | PACKET | RAISED => Some(FLOW),
+        CONNECT | CALL | PACKET | RAISED => Some(FLOW),
         _ => None,
     };
     let chain = |event| Chain {
@@ -644,6 +652,7 @@ fn module() -> Module {
         AppOp::Abort,
         AppOp::Release,
         AppOp::Option,
+        AppOp::Call,
     ];
     let queue = |prio| Queue {
         name: format!("q{prio}"),

@@ -1,0 +1,186 @@
+//! Whole messages: on a connection, and from an endpoint to any peer.
+//!
+//! An endpoint is a listener's handle. What leaves it, and each call that comes to it, has a handle of its own, which
+//! is bound to one context as a connection's is: there the reply is read or sent, and there it can be aborted.
+
+use std::net::SocketAddr;
+
+use hawser_ir::AppOp;
+use hawser_ir::abi::Op;
+use hawser_ir::buf::NET_ZERO;
+use hawser_time::Instant;
+
+use super::request::op_of;
+use super::{RequestError, Stack};
+use crate::chain::{Buffer, Cause, Denied};
+use crate::net;
+use crate::state::{ANYBODY, Errno, Flow, Handle};
+use crate::tables::op_index;
+
+impl Stack {
+    /// Sends a message from an endpoint, whose handle [`Stack::listen`] gave, to a peer's. The handle returned is the
+    /// message's: [`Notice::Closed`](crate::Notice::Closed) on it says that the peer has the message,
+    /// [`Notice::Failed`](crate::Notice::Failed) that it may not have it, and [`Stack::abort`] gives it up.
+    /// `None`: there is no room for it now, or the program refused with `EAGAIN`;
+    /// [`Notice::Writable`](crate::Notice::Writable) on the endpoint says when it can be offered again.
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing is left behind. [`RequestError::Unsupported`] when the program offers no
+    /// messages of their own.
+    pub fn message(
+        &mut self,
+        now: Instant,
+        endpoint: Handle,
+        peer: SocketAddr,
+        message: &[u8],
+    ) -> Result<Option<Handle>, RequestError> {
+        self.begin(now, AppOp::Message, endpoint, peer, message)
+    }
+
+    /// Calls a peer's endpoint: [`Stack::message`] to which the peer replies by a message, which comes on the handle
+    /// returned ([`Stack::recv_message`]). At the peer the call is [`Notice::Accepted`](crate::Notice::Accepted) of
+    /// the endpoint's handle; there its handle gives the message and takes the reply ([`Stack::send_message`]).
+    ///
+    /// # Errors
+    /// As those of [`Stack::message`].
+    pub fn call(
+        &mut self,
+        now: Instant,
+        endpoint: Handle,
+        peer: SocketAddr,
+        message: &[u8],
+    ) -> Result<Option<Handle>, RequestError> {
+        self.begin(now, AppOp::Call, endpoint, peer, message)
+    }
+
+    /// Opens a handle for a message of an endpoint and offers it to the program.
+    fn begin(
+        &mut self,
+        now: Instant,
+        kind: AppOp,
+        endpoint: Handle,
+        peer: SocketAddr,
+        message: &[u8],
+    ) -> Result<Option<Handle>, RequestError> {
+        let parser = self.chains.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
+        let owner = self.context_of(endpoint)?;
+        let bound = self.chains.state.contexts.entry(owner).flow;
+        let bound = bound.filter(|flow| flow.remote == ANYBODY);
+        let bound = bound.ok_or(RequestError::NotAnEndpoint)?.local;
+        let (len, limits) = (message.len() as u64, &self.chains.state.limits);
+        let (longest, held) = (
+            limits.tx_bytes.min(u64::from(u32::MAX)),
+            self.chains.state.tx_held,
+        );
+        if message.is_empty() {
+            return Err(RequestError::MessageEmpty);
+        }
+        if len > longest {
+            return Err(RequestError::MessageTooLong(longest));
+        }
+        if len > limits.tx_total.saturating_sub(held) / 2 {
+            self.chains.state.block(owner, true);
+            return Ok(None);
+        }
+        let mut net = NET_ZERO;
+        net.dst_ip = net::to_bytes(peer.ip());
+        if bound.0 != ANYBODY.0 {
+            net.src_ip = bound.0;
+        }
+        let path_mtu = self
+            .interface
+            .route(&mut net)
+            .map_err(RequestError::Unreachable)?;
+        let flow = Flow {
+            local: (net.src_ip, bound.1),
+            remote: (net.dst_ip, peer.port()),
+        };
+        let handle = self.chains.state.handles.open();
+        let handle = handle.ok_or(RequestError::Limit("handles"))?;
+        self.calls += 1;
+        let buffer = Buffer::after(&mut self.last_buffer, message, &[]);
+        let op = Op {
+            path_mtu,
+            addr: buffer.addr(),
+            len,
+            sub: self.calls,
+            ..op_of(&flow)
+        };
+        let cause = Cause {
+            flow: Some(flow),
+            handle: Some(handle),
+            ..Cause::application(buffer)
+        };
+        let outcome = self.run(now, kind, parser, &op, &cause);
+        let context = self
+            .chains
+            .state
+            .handles
+            .get(handle)
+            .and_then(|entry| entry.context);
+        if let (Ok(_), Some(slot)) = (&outcome, context) {
+            self.chains.state.contexts.entry_mut(slot).flow = Some(flow);
+            return Ok(Some(handle));
+        }
+        self.chains.state.handles.close(handle);
+        match outcome {
+            Ok(_) => Err(RequestError::NothingOpened),
+            Err(Denied::NoRoom) => {
+                self.chains.state.block(owner, true);
+                Ok(None)
+            }
+            Err(Denied::Refused(Errno::AGAIN)) => {
+                self.chains.state.put_off(owner);
+                Ok(None)
+            }
+            Err(denied) => Err(denied.into()),
+        }
+    }
+
+    /// Hands a message to the program, whole: one request. False when there is no room for it now, or the
+    /// program refused with `EAGAIN`; when it can be offered again is told as after [`Stack::send`].
+    ///
+    /// # Errors
+    /// See [`RequestError`]; [`RequestError::MessageTooLong`] when it will never fit.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        message: &[u8],
+    ) -> Result<bool, RequestError> {
+        let parser = self.sends()?;
+        let slot = self.context_of(handle)?;
+        let (len, longest) = (message.len() as u64, self.chains.state.longest_message(slot));
+        if message.is_empty() {
+            return Err(RequestError::MessageEmpty);
+        }
+        if len > longest {
+            return Err(RequestError::MessageTooLong(longest));
+        }
+        if !self.chains.state.room_for_message(slot, len) {
+            self.chains.state.block(slot, false);
+            return Ok(false);
+        }
+        self.offer(now, (handle, slot), parser, message)
+    }
+
+    /// Moves the next message out: the bytes of a receiving unit of a stated size, once the program has handed
+    /// over the last of them. Messages come in the order in which the program began to hand them over. False
+    /// when none is complete. The program learns of it afterwards.
+    ///
+    /// # Errors
+    /// [`RequestError::BadHandle`].
+    pub fn recv_message(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, RequestError> {
+        let (_, unreported) = self.read(handle, |units, pages| {
+            units.read_message(out, pages);
+            out.len()
+        })?;
+        unreported.into_iter().for_each(|slot| self.deliver(now, slot));
+        Ok(!out.is_empty())
+    }
+}
