@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use hawser_ir::AppOp;
 use hawser_time::{Instant, nanos};
 use serde::Serialize;
 

@@ -574,6 +574,19 @@ fn ends() -> Ends {
     }
 }
 
+/// The requests that a script takes.
+const APPS: [AppOp; 9] = [
+    AppOp::Listen,
+    AppOp::Connect,
+    AppOp::Send,
+    AppOp::Recv,
+    AppOp::Close,
+    AppOp::Abort,
+    AppOp::Release,
+    AppOp::Option,
+    AppOp::Call,
+];
+
 /// The tables of a script.
 fn module() -> Module {
     let field = |name: &str, offset: u32, observable: bool| Field {
@@ -643,17 +656,6 @@ fn module() -> Module {
         max_events: 1,
         steps: 0,
     };
-    let apps = [
-        AppOp::Listen,
-        AppOp::Connect,
-        AppOp::Send,
-        AppOp::Recv,
-        AppOp::Close,
-        AppOp::Abort,
-        AppOp::Release,
-        AppOp::Option,
-        AppOp::Call,
-    ];
     let queue = |prio| Queue {
         name: format!("q{prio}"),
         policy: QueuePolicy::Fifo,
@@ -673,7 +675,7 @@ fn module() -> Module {
         scratch: Some(StructId(2)),
         funcs: vec![],
         chains: (0..EVENTS).map(chain).collect(),
-        parsers: apps
+        parsers: APPS
             .map(|op| source(Source::App(op)))
             .into_iter()
             .chain([source(Source::Ip(253))])
