@@ -4,6 +4,7 @@ mod both;
 mod delivery;
 mod documents;
 mod falls;
+mod found;
 mod planted;
 mod programs;
 mod shares;

@@ -115,6 +115,26 @@ fn a_closed_window_takes_acknowledgements() {
     assert_eq!(c.bench.observe(c.handle, "flight"), 0);
 }
 
+/// Who has filled the window sends its acknowledgements from behind what it filled it with: at the window's edge, which
+/// is one beyond what RFC 9293, 3.10.7.4, accepts. Where both have filled it and the first ACKs were lost, neither would
+/// ever learn what its peer has (RFC 9293, A.2; Gont and Borman, On the Validation of TCP Sequence Numbers).
+#[test]
+fn an_acknowledgement_of_a_part_counts_at_the_edge_of_the_window() {
+    let mut c = Connection::open(&["RCV_BUF=2000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
+    c.bench.send(c.handle, 2000);
+    let _ = c.bench.sent();
+    let reset = c.segment().at(c.next.wrapping_add(2000)).rst();
+    c.bench.inject(&reset);
+    c.bench.expect_nothing_sent();
+    c.host = c.host.wrapping_add(1000);
+    let beyond = c.segment().at(c.next.wrapping_add(2001));
+    c.bench.inject(&beyond);
+    assert_eq!(c.bench.observe(c.handle, "flight"), 2000, "one beyond the edge is too far");
+    let at_the_edge = c.segment().at(c.next.wrapping_add(2000));
+    c.bench.inject(&at_the_edge);
+    assert_eq!(c.bench.observe(c.handle, "flight"), 1000);
+}
+
 /// PAWS (RFC 7323, 5.3): older than what was seen last, so it is acknowledged and dropped.
 #[test]
 fn old_timestamps_betray_old_segments() {

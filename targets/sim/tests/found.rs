@@ -1,0 +1,40 @@
+//! What swarms have found in the programs of this repository, each as the simplest scenario that failed: `found/`, a file
+//! each, whose comment says what was wrong.
+
+#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
+use hawser_sim::{Options, ResolveError, Scenario, run};
+
+/// Those that claim all abilities: what was found in one of them is asked of the others, too.
+const PROGRAMS: [&str; 2] = ["selective-repeat", "tcp"];
+
+fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
+    Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
+}
+
+#[test]
+fn what_a_swarm_has_found_once_passes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/found");
+    let mut checked = 0;
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
+        let name = path.display();
+        let text = fs::read_to_string(&path).expect("a text");
+        let mut scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for program in PROGRAMS {
+            program.clone_into(&mut scenario.program);
+            let report = run(&scenario, &resolve, Options::default())
+                .unwrap_or_else(|error| panic!("{name}, {program}: {error}"));
+            assert!(report.ok, "{name}, {program}: {report}");
+        }
+        checked += 1;
+    }
+    assert!(checked >= 2, "{checked}");
+}
