@@ -1,7 +1,7 @@
 //! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,14 +18,15 @@ use crate::app::request::{Exchanges, Request};
 use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
 use crate::device::Device;
 use crate::host::Host;
+use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
 use crate::rng::Rng;
 use crate::scenario::units::{Sizes, Value};
 use crate::scenario::{
-    Closing, Connection, Delivery, End, Flow, Opening, Rules, Scenario, ScenarioError, State,
+    Closing, Connection, Delivery, End, Flow, Link, Opening, Rules, Scenario, ScenarioError, Spray, State,
 };
-use crate::switch::Switch;
+use crate::switch::{Directory, Spread, Switch};
 use crate::wire::SimWire;
 use crate::world::{Change, World};
 
@@ -127,7 +128,12 @@ pub(crate) fn build(
     let mut world = World::new(START);
     let engines = add_hosts(&mut world, scenario, seed, resolve)?;
     for switch in &scenario.switch {
-        world.add(Device::Switch(Switch::new(&switch.name)));
+        let spread = match switch.spray {
+            None => Spread::by_flow(seed, &switch.name),
+            Some(Spray::Random) => Spread::at_random(seed, &switch.name),
+            Some(Spray::RoundRobin) => Spread::RoundRobin(0),
+        };
+        world.add(Device::Switch(Switch::new(&switch.name, spread)));
     }
     let pipes = add_links(&mut world, scenario, seed);
     add_routes(&mut world, scenario)?;
@@ -202,18 +208,52 @@ fn add_hosts(
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }
 
+/// What the queue of each port of a node has, by node.
+fn ports(scenario: &Scenario) -> Vec<Port> {
+    let hosts = scenario.host.iter().map(|host| Port {
+        priorities: host.priorities,
+        ..Port::default()
+    });
+    let switches = scenario.switch.iter().map(|switch| Port {
+        priorities: switch.priorities,
+        trim_to: switch.trim_to.map(|to| to.0),
+        pool: switch
+            .buffer
+            .filter(|_| switch.shared)
+            .map(|buffer| Arc::new(Pool::new(buffer.0))),
+    });
+    hosts.chain(switches).collect()
+}
+
+/// A direction of a link at the start, with what the switch gives that it leaves.
+fn profile_of(scenario: &Scenario, link: &Link, is_backward: bool) -> Profile {
+    let mut profile = Profile::default();
+    let from = &link.between[usize::from(is_backward)];
+    if let Some(switch) = scenario.switch.iter().find(|switch| switch.name == *from) {
+        switch.apply(&mut profile);
+    }
+    link.both.apply(&mut profile);
+    let own = if is_backward {
+        &link.backward
+    } else {
+        &link.forward
+    };
+    own.apply(&mut profile);
+    profile
+}
+
 /// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.
 fn add_links(world: &mut World<Device>, scenario: &Scenario, seed: u64) -> Vec<(String, String, String)> {
     let mut pipes = Vec::new();
+    let ports = ports(scenario);
     for link in &scenario.link {
         let label = link.label();
         let ends = [0, 1].map(|end| scenario.node_number(&link.between[end]).unwrap_or(0));
-        for (from, rules) in [(0, &link.forward), (1, &link.backward)] {
-            let mut profile = Profile::default();
-            link.both.apply(&mut profile);
-            rules.apply(&mut profile);
+        for from in [0, 1] {
+            let profile = profile_of(scenario, link, from == 1);
             let names = (&link.between[from], &link.between[1 - from]);
-            let pipe = Pipe::new(&profile, seed, &format!("link/{label}/{}", names.0));
+            let port = ports[ends[from]].clone();
+            let pipe = Pipe::behind(port, &profile, seed, &format!("link/{label}/{}", names.0));
             world.connect(ends[from], ends[1 - from], pipe);
             world.node_mut(ends[from]).add_port();
             pipes.push((label.clone(), names.0.clone(), names.1.clone()));
@@ -222,20 +262,23 @@ fn add_links(world: &mut World<Device>, scenario: &Scenario, seed: u64) -> Vec<(
     pipes
 }
 
-/// Shows each node the port that leads to each host: of several the first.
+/// Shows each node the ports that lead to each host.
 fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunError> {
     let graph = Graph::of(scenario);
+    let mut directory = Directory::new();
     for (to, host) in scenario.host.iter().enumerate() {
         let addresses = host.parsed_addresses(to)?;
-        let towards = graph.towards(to);
-        for (node, ports) in towards.ports.iter().enumerate() {
-            let Some(port) = ports.first() else {
-                continue;
-            };
-            for (address, _) in &addresses {
-                world.node_mut(node).add_route(*address, *port);
-            }
+        let addresses: Vec<IpAddr> = addresses.into_iter().map(|(address, _)| address).collect();
+        for (node, ports) in graph.towards(to).ports.iter().enumerate() {
+            world.node_mut(node).add_route(to, &addresses, ports);
         }
+        directory.extend(addresses.into_iter().map(|address| (address, to)));
+    }
+    let directory = Arc::new(directory);
+    for switch in 0..scenario.switch.len() {
+        world
+            .node_mut(scenario.host.len() + switch)
+            .set_directory(&directory);
     }
     Ok(())
 }
@@ -255,9 +298,7 @@ fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
         for backward in [false, true] {
             let of = |forward, back| -> &Rules { if backward { back } else { forward } };
             let pipe = 2 * i + usize::from(backward);
-            let mut profile = Profile::default();
-            link.both.apply(&mut profile);
-            of(&link.forward, &link.backward).apply(&mut profile);
+            let mut profile = profile_of(scenario, link, backward);
             for at in &changes {
                 let time = START + at.time.into();
                 if let Some(state) = at.state {

@@ -1,12 +1,13 @@
 //! What stands in a scenario's world: hosts and switches.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::host::Host;
-use crate::switch::Switch;
+use crate::switch::{Directory, Switch};
 use crate::trace::Trace;
 use crate::world::{Exit, Node};
 
@@ -51,11 +52,23 @@ impl Device {
         }
     }
 
-    /// What goes to this address leaves by this port.
-    pub(crate) fn add_route(&mut self, address: IpAddr, port: usize) {
-        match self {
-            Device::Host(host) => host.add_route(address, port),
-            Device::Switch(switch) => switch.add_route(address, port),
+    /// What goes to this host, which has these addresses, leaves by these ports: a host takes the first of them.
+    pub(crate) fn add_route(&mut self, to: usize, addresses: &[IpAddr], ports: &[usize]) {
+        match (self, ports.first()) {
+            (Device::Host(host), Some(port)) => {
+                addresses
+                    .iter()
+                    .for_each(|address| host.add_route(*address, *port));
+            }
+            (Device::Host(_), None) => {}
+            (Device::Switch(switch), _) => switch.add_route(to, ports),
+        }
+    }
+
+    /// Whose all addresses are.
+    pub(crate) fn set_directory(&mut self, directory: &Arc<Directory>) {
+        if let Device::Switch(switch) = self {
+            switch.set_directory(Arc::clone(directory));
         }
     }
 

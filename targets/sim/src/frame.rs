@@ -1,5 +1,6 @@
 //! A frame in transit: owned headers, payload by reference.
 
+use std::hash::Hasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hawser_engine::net::Sum;
@@ -35,6 +36,23 @@ pub struct Frame {
     pub cause: u32,
     /// Its number among those that the nodes of a world have sent, and in a capture: the first is 1. 0: not sent.
     pub number: u64,
+}
+
+impl Default for Frame {
+    /// A frame without a byte.
+    fn default() -> Frame {
+        Frame {
+            head: Vec::new(),
+            payload: Vec::new(),
+            partial: None,
+            csum: Csum::Complete,
+            seg_size: 0,
+            prio: 0,
+            link_header: 0,
+            cause: 0,
+            number: 0,
+        }
+    }
 }
 
 impl Frame {
@@ -121,6 +139,67 @@ impl Frame {
             let bytes: [u8; 16] = packet[24..40].try_into().ok()?;
             Some(Ipv6Addr::from(bytes).into())
         }
+    }
+
+    /// Its precedence, 0 to 7: the top three bits of IPv4's TOS octet or IPv6's traffic class, which are the class
+    /// selectors of DSCP (RFC 2474, 4.2.2). 0 where it is no IP packet.
+    #[must_use]
+    pub fn precedence(&self) -> u8 {
+        let Some(headers) = self.headers() else {
+            return 0;
+        };
+        let packet = &self.head[headers.network..];
+        if headers.is_v4 {
+            packet[1] >> 5
+        } else {
+            (packet[0] & 0xf) >> 1
+        }
+    }
+
+    /// Feeds a hash with what packets of one flow have in common: addresses, protocol, the flow label of IPv6 (RFC 6438),
+    /// and the ports of protocols that are known to begin with them.
+    pub fn flow(&self, hasher: &mut impl Hasher) {
+        let Some(headers) = self.headers() else {
+            return;
+        };
+        let packet = &self.head[headers.network..];
+        if headers.is_v4 {
+            hasher.write(&packet[12..20]);
+        } else {
+            hasher.write(&packet[8..40]);
+            hasher.write(&[packet[1] & 0xf, packet[2], packet[3]]);
+        }
+        hasher.write(&[headers.protocol]);
+        let ports = self.head.get(headers.transport..headers.transport + 4);
+        if let Some(ports) = ports.filter(|_| !headers.is_fragment && has_ports(headers.protocol)) {
+            hasher.write(ports);
+        }
+    }
+
+    /// Whether its IP header says more than there is: something on the way has cut it.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        let Some(headers) = self.headers() else {
+            return false;
+        };
+        let packet = &self.head[headers.network..];
+        let number = |at: usize| usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+        let stated = if headers.is_v4 { number(2) } else { 40 + number(4) };
+        stated > self.len() - headers.network
+    }
+
+    /// Leaves this many bytes of its packet. Its headers stay as they are, so that they say how long it was.
+    pub fn cut(&mut self, bytes: usize) {
+        let bytes = bytes + usize::from(self.link_header);
+        let mut left = bytes.saturating_sub(self.head.len());
+        self.head.truncate(bytes);
+        self.payload.retain_mut(|piece| {
+            if piece.len() > left {
+                *piece = piece.slice(0, left);
+            }
+            left -= piece.len();
+            !piece.is_empty()
+        });
     }
 
     /// Joins the payload, so that it is one piece or none.
@@ -228,6 +307,11 @@ impl Frame {
             self.len()
         )
     }
+}
+
+/// Protocols that devices know to begin with two ports of two bytes: TCP, UDP, DCCP, SCTP, UDP-Lite.
+fn has_ports(protocol: u8) -> bool {
+    matches!(protocol, 6 | 17 | 33 | 132 | 136)
 }
 
 fn link_header(medium: Medium) -> u8 {

@@ -146,6 +146,12 @@ pub struct LinkReport {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Frames marked by ECN.
     pub marked: u64,
+    /// Packets that its queue has cut.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub trimmed: u64,
+    /// How deep the queue in front of it has been, where it has a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueReport>,
     /// Frames in which a bit was flipped.
     pub corrupted: u64,
     /// Copies made.
@@ -156,6 +162,22 @@ pub struct LinkReport {
     pub up: bool,
     /// Frames under way then.
     pub under_way: usize,
+}
+
+/// How deep a queue has been, the frame on the line included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct QueueReport {
+    /// The most bytes at a time.
+    pub max_bytes: u64,
+    /// The most frames at a time.
+    pub max_packets: u64,
+    /// Bytes on average over the run.
+    pub mean_bytes: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A switch.
@@ -316,6 +338,7 @@ impl fmt::Display for LinkReport {
             .try_for_each(|(cause, count)| write!(f, ", {count} lost ({cause})"))?;
         let others = [
             ("marked", self.marked),
+            ("trimmed", self.trimmed),
             ("corrupted", self.corrupted),
             ("duplicated", self.duplicated),
             ("held back", self.reordered),

@@ -17,7 +17,8 @@ use crate::host::Host;
 use crate::link::Pipe;
 use crate::pcap;
 use crate::report::{
-    DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, Report, SwitchReport, Times,
+    DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, QueueReport, Report, SwitchReport,
+    Times,
 };
 use crate::scenario::units::Span;
 use crate::scenario::{Opening, Scenario, State};
@@ -372,7 +373,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         .pipes
         .iter()
         .enumerate()
-        .map(|(i, names)| link_report(names, world.pipe(i)))
+        .map(|(i, names)| link_report(names, world.pipe(i), world.now()))
         .collect();
     failures.extend(check_bounds(scenario, &flows, &links));
     failures.extend(late_notices(scenario, built));
@@ -482,7 +483,7 @@ fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant)
     }
 }
 
-fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> LinkReport {
+fn link_report((link, from, to): &(String, String, String), pipe: &Pipe, now: Instant) -> LinkReport {
     let counters = pipe.counters();
     let stages: Vec<_> = pipe.stage_counters().collect();
     let stage = |name: &str| {
@@ -504,6 +505,12 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> Link
         delivered_bytes: counters.delivered_bytes,
         dropped: causes.filter(|(_, count)| *count > 0).collect(),
         marked: stage("queue").changed,
+        trimmed: pipe.trimmed(),
+        queue: pipe.depth().map(|depth| QueueReport {
+            max_bytes: depth.max_bytes,
+            max_packets: depth.max_packets,
+            mean_bytes: depth.byte_nanos as f64 / now.nanos_since(START).max(1) as f64,
+        }),
         corrupted: stage("corrupt").changed,
         duplicated: stage("duplicate").copied,
         reordered: stage("reorder").delayed,

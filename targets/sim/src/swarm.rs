@@ -140,6 +140,7 @@ fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> Host {
         buffer: None,
         program: None,
         params: std::collections::BTreeMap::new(),
+        priorities: 1,
     }
 }
 

@@ -1,15 +1,22 @@
-//! A plain switch: it stores frames and forwards them by where they want to go.
+//! A switch: it stores frames and forwards them by where they want to go.
 //!
-//! A frame has arrived when its last bit has, and leaves at once by the port that leads to its destination: the queue
+//! A frame has arrived when its last bit has, and leaves at once by a port that leads to its destination: the queue
 //! there is that of the link. What a switch knows of destinations is found out from the scenario beforehand
 //! ([`paths`](crate::paths)); it learns nothing, and changes nothing in a frame.
+//!
+//! Where several ports lead there on shortest paths, packets of one flow leave by one of them (equal-cost multipath,
+//! RFC 2992), chosen by a hash of what [`Frame::flow`] says of them; or each packet by another one ([`Spread`]).
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hawser_time::Instant;
+use siphasher::sip::SipHasher13;
 
 use crate::frame::Frame;
+use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::world::{Exit, Node};
 
@@ -17,12 +24,66 @@ use crate::world::{Exit, Node};
 const NO_ROUTE: &str = "no_route";
 const DOWN: &str = "down";
 
+/// Which of several ports on shortest paths a packet leaves by.
+#[derive(Debug)]
+pub enum Spread {
+    /// That of its flow. Each switch has a key of its own, so that flows which one has put on one path are spread
+    /// again by the next.
+    Flow([u64; 2]),
+    /// A random one, each packet anew.
+    Random(Rng),
+    /// One after the other, in turn over all packets that have a choice.
+    RoundRobin(usize),
+}
+
+impl Spread {
+    /// By flow, for the switch of this name.
+    #[must_use]
+    pub fn by_flow(seed: u64, name: &str) -> Spread {
+        let mut rng = Rng::new(seed, &format!("switch/{name}"));
+        Spread::Flow([rng.bits(), rng.bits()])
+    }
+
+    /// At random, for the switch of this name.
+    #[must_use]
+    pub fn at_random(seed: u64, name: &str) -> Spread {
+        Spread::Random(Rng::new(seed, &format!("switch/{name}")))
+    }
+
+    /// The place of a frame's port among so many.
+    fn choose(&mut self, frame: &Frame, count: usize) -> usize {
+        if count == 1 {
+            return 0;
+        }
+        match self {
+            Spread::Flow(key) => {
+                let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+                frame.flow(&mut hasher);
+                (hasher.finish() % count as u64) as usize
+            }
+            Spread::Random(rng) => rng.below(count as u64) as usize,
+            Spread::RoundRobin(turn) => {
+                *turn = turn.wrapping_add(1);
+                turn.wrapping_sub(1) % count
+            }
+        }
+    }
+}
+
+/// Which host has an address, by its number.
+pub type Directory = BTreeMap<IpAddr, usize>;
+
 /// A switch.
 #[derive(Debug)]
 pub struct Switch {
     name: String,
     up: bool,
-    routes: BTreeMap<IpAddr, usize>,
+    directory: Arc<Directory>,
+    spread: Spread,
+    /// By host: which of the sets of ports leads there.
+    routes: Vec<Option<u32>>,
+    /// Sets of ports, each once, since many hosts are behind the same.
+    sets: Vec<Vec<usize>>,
     /// What has arrived at this moment.
     arrived: Vec<Frame>,
     forwarded: u64,
@@ -32,20 +93,39 @@ pub struct Switch {
 impl Switch {
     /// A switch without routes.
     #[must_use]
-    pub fn new(name: &str) -> Switch {
+    pub fn new(name: &str, spread: Spread) -> Switch {
         Switch {
             name: name.to_owned(),
             up: true,
-            routes: BTreeMap::new(),
+            directory: Arc::default(),
+            spread,
+            routes: Vec::new(),
+            sets: Vec::new(),
             arrived: Vec::new(),
             forwarded: 0,
             dropped: BTreeMap::new(),
         }
     }
 
-    /// What goes to this address leaves by this port.
-    pub fn add_route(&mut self, address: IpAddr, port: usize) {
-        self.routes.insert(address, port);
+    /// Whose the addresses are that routes are asked for.
+    pub fn set_directory(&mut self, directory: Arc<Directory>) {
+        self.directory = directory;
+    }
+
+    /// What goes to this host leaves by one of these ports; there may be none.
+    pub fn add_route(&mut self, host: usize, ports: &[usize]) {
+        if ports.is_empty() {
+            return;
+        }
+        let known = self.sets.iter().position(|set| set == ports);
+        let number = known.unwrap_or_else(|| {
+            self.sets.push(ports.to_vec());
+            self.sets.len() - 1
+        });
+        if self.routes.len() <= host {
+            self.routes.resize(host + 1, None);
+        }
+        self.routes[host] = u32::try_from(number).ok();
     }
 
     /// Its name.
@@ -66,12 +146,21 @@ impl Switch {
         &self.dropped
     }
 
-    fn exit(&self, frame: &Frame) -> Exit {
+    /// Which set of ports leads to a frame's destination.
+    fn ports_for(&self, frame: &Frame) -> Option<usize> {
+        let host = *self.directory.get(&frame.destination()?)?;
+        self.routes.get(host)?.map(|set| set as usize)
+    }
+
+    fn exit(&mut self, frame: &Frame) -> Exit {
         if !self.up {
             return Exit::Drop(DOWN);
         }
-        let port = frame.destination().and_then(|address| self.routes.get(&address));
-        port.map_or(Exit::Drop(NO_ROUTE), |port| Exit::Port(*port))
+        let Some(set) = self.ports_for(frame) else {
+            return Exit::Drop(NO_ROUTE);
+        };
+        let ports = &self.sets[set];
+        Exit::Port(ports[self.spread.choose(frame, ports.len())])
     }
 }
 

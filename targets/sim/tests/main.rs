@@ -3,6 +3,7 @@
 mod both;
 mod delivery;
 mod documents;
+mod fabric;
 mod falls;
 mod found;
 mod planted;

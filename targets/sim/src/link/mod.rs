@@ -11,7 +11,7 @@
 //! | rule | file | parameters |
 //! |---|---|---|
 //! | chosen frames are lost | [`pick`] | `drop` |
-//! | queue and line | [`queue`] | `rate`, `queue_bytes`, `queue_packets`, `ecn_bytes` |
+//! | queue and line | [`queue`] | `rate`, `queue_bytes`, `queue_packets`, `ecn_bytes`; [`queue::Port`] |
 //! | loss, single or in bursts | [`loss`] | `loss`, `burst` |
 //! | a bit flips | [`corrupt`] | `corrupt` |
 //! | a copy follows | [`duplicate`] | `duplicate` |
@@ -49,6 +49,8 @@ pub enum Verdict {
     Drop,
     /// It goes on, and a copy of it goes on at this time.
     Twice(Instant),
+    /// The rule has taken it, and gives it back by [`Rule::next`].
+    Kept,
 }
 
 /// One thing that can happen to frames. Rules know nothing of each other.
@@ -62,20 +64,41 @@ pub trait Rule: Send {
     /// Takes its parameters from a profile that changed while frames are under way.
     fn tune(&mut self, _profile: &Profile) {}
 
-    /// When the frames that it holds go on if the profile is this one from `now` on, in their order; none: when
-    /// it stated. Asked before [`Rule::tune`].
-    fn reschedule(&mut self, _now: Instant, _profile: &Profile) -> Vec<Instant> {
-        Vec::new()
+    /// A frame that it let go on later does so now: which one follows of those that it keeps, and when that one goes on.
+    fn next(&mut self, _now: Instant) -> Option<(Instant, Frame)> {
+        None
     }
 
-    /// Forgets the frames that wait in its queue; true where it has one. The others are under way already.
-    fn forget(&mut self, _now: Instant) -> bool {
-        false
+    /// When the frame on its line goes on if the profile is this one from `now` on; `None`: when it stated. Asked before
+    /// [`Rule::tune`].
+    fn reschedule(&mut self, _now: Instant, _profile: &Profile) -> Option<Instant> {
+        None
+    }
+
+    /// Gives up the frames that it keeps, in the order in which they would have left, and forgets the one on its line;
+    /// nothing where it has no queue.
+    fn empty(&mut self, _now: Instant) -> Option<Vec<Frame>> {
+        None
+    }
+
+    /// How many frames it keeps.
+    fn kept(&self) -> usize {
+        0
     }
 
     /// Frames whose bytes it has changed so far.
     fn changed(&self) -> u64 {
         0
+    }
+
+    /// Packets that it has cut so far.
+    fn cut(&self) -> u64 {
+        0
+    }
+
+    /// How deep its queue has been; nothing where it has none.
+    fn depth(&self) -> Option<queue::Depth> {
+        None
     }
 
     /// Frames that wait in its queue at `now`, the one on the line included, and their bytes.
@@ -138,12 +161,18 @@ impl Default for Profile {
     }
 }
 
-/// The usual row of rules with these parameters.
+/// The usual row of rules with these parameters, behind a queue of the usual kind.
 #[must_use]
 pub fn rules(profile: &Profile) -> Vec<Box<dyn Rule>> {
+    rules_behind(queue::Port::default(), profile)
+}
+
+/// The usual row of rules with these parameters, behind the queue of this port.
+#[must_use]
+pub fn rules_behind(port: queue::Port, profile: &Profile) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = vec![
         Box::new(pick::Pick::default()),
-        Box::new(queue::Queue::default()),
+        Box::new(queue::Queue::of(port)),
         Box::new(loss::Loss::default()),
         Box::new(corrupt::Corrupt::default()),
         Box::new(duplicate::Duplicate::default()),

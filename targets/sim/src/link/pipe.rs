@@ -5,7 +5,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hawser_time::Instant;
 
-use super::{Profile, Rule, Verdict, rules};
+use super::queue::{Depth, Port};
+use super::{Profile, Rule, Verdict, rules, rules_behind};
 use crate::frame::Frame;
 use crate::rng::Rng;
 
@@ -76,6 +77,12 @@ impl Pipe {
         Pipe::with_rules(rules(profile), seed, label)
     }
 
+    /// The usual rules behind the queue of a device's port.
+    #[must_use]
+    pub fn behind(port: Port, profile: &Profile, seed: u64, label: &str) -> Pipe {
+        Pipe::with_rules(rules_behind(port, profile), seed, label)
+    }
+
     /// Rules of the caller's choice.
     #[must_use]
     pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
@@ -135,20 +142,19 @@ impl Pipe {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
             let rule = &mut self.stages[number].rule;
-            let times = rule.reschedule(now, profile);
+            let moved = rule.reschedule(now, profile);
             rule.tune(profile);
-            if !times.is_empty() {
-                self.reschedule(number + 1, times);
+            if let Some(at) = moved {
+                self.reschedule(number + 1, at);
             }
         }
     }
 
-    /// Frames that go on with the rule of this number do so at these times, in their order.
-    fn reschedule(&mut self, stage: usize, times: Vec<Instant>) {
+    /// The frame that goes on with the rule of this number does so at this time.
+    fn reschedule(&mut self, stage: usize, at: Instant) {
         let mut held = std::mem::take(&mut self.held).into_vec();
-        held.sort_unstable_by(|Reverse(one), Reverse(other)| one.cmp(other));
         let moved = held.iter_mut().filter(|Reverse(held)| held.stage == stage);
-        moved.zip(times).for_each(|(Reverse(held), at)| held.at = at);
+        moved.for_each(|Reverse(held)| held.at = at);
         self.held = held.into();
     }
 
@@ -161,26 +167,33 @@ impl Pipe {
             while let Some(Reverse(held)) = self.held.pop() {
                 lost(now, "down", &held.frame);
             }
+            for number in 0..self.stages.len() {
+                let kept = self.stages[number].rule.empty(now);
+                self.lose(&kept.unwrap_or_default(), now, lost);
+            }
         }
+    }
+
+    fn lose(&mut self, frames: &[Frame], now: Instant, lost: Lost<'_>) {
+        self.counters.down += frames.len() as u64;
+        frames.iter().for_each(|frame| lost(now, "down", frame));
     }
 
     /// Loses what waits for the line, the frame on it included. What has left already comes through.
     pub fn empty_queue(&mut self, now: Instant, lost: Lost<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
-            if !self.stages[number].rule.forget(now) {
+            let Some(kept) = self.stages[number].rule.empty(now) else {
                 continue;
-            }
-            let held = std::mem::take(&mut self.held).into_sorted_vec();
-            // Sorted by what comes last: the order is turned around.
-            for Reverse(held) in held.into_iter().rev() {
-                if held.stage == number + 1 {
-                    self.counters.down += 1;
-                    lost(now, "down", &held.frame);
-                } else {
-                    self.held.push(Reverse(held));
-                }
-            }
+            };
+            let held = std::mem::take(&mut self.held).into_vec();
+            let (on_line, others): (Vec<_>, Vec<_>) = held
+                .into_iter()
+                .partition(|Reverse(held)| held.stage == number + 1);
+            self.held = others.into();
+            let on_line: Vec<Frame> = on_line.into_iter().map(|Reverse(held)| held.frame).collect();
+            self.lose(&on_line, now, lost);
+            self.lose(&kept, now, lost);
         }
     }
 
@@ -199,7 +212,8 @@ impl Pipe {
     /// Frames under way: in queues, on the line, and held by other rules.
     #[must_use]
     pub fn under_way(&self) -> usize {
-        self.held.len() + self.ready.len()
+        let kept: usize = self.stages.iter().map(|stage| stage.rule.kept()).sum();
+        self.held.len() + self.ready.len() + kept
     }
 
     /// Frames that wait in the queues of its rules at `now`, and their bytes; what is only under
@@ -207,6 +221,18 @@ impl Pipe {
     pub fn waiting(&mut self, now: Instant) -> (u64, u64) {
         let waiting = self.stages.iter_mut().map(|stage| stage.rule.waiting(now));
         waiting.fold((0, 0), |(frames, bytes), (n, b)| (frames + n, bytes + b))
+    }
+
+    /// Packets that its queue has cut.
+    #[must_use]
+    pub fn trimmed(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.rule.cut()).sum()
+    }
+
+    /// How deep its queue has been; nothing where it has none.
+    #[must_use]
+    pub fn depth(&self) -> Option<Depth> {
+        self.stages.iter().find_map(|stage| stage.rule.depth())
     }
 
     /// What its rules have done, in their order.
@@ -224,6 +250,11 @@ impl Pipe {
             && let Some(Reverse(Held { at, stage, frame, .. })) = self.held.pop()
         {
             self.advance(at, stage, frame, lost);
+            // The rule that let it go on may keep the one that follows.
+            let rule = stage.checked_sub(1).map(|before| &mut self.stages[before].rule);
+            if let Some((then, frame)) = rule.and_then(|rule| rule.next(at)) {
+                self.insert(then, stage, frame);
+            }
         }
     }
 
@@ -237,6 +268,10 @@ impl Pipe {
                 Verdict::Later(at) => {
                     stage.counters.delayed += 1;
                     return self.hold(at, i + 1, frame, lost);
+                }
+                Verdict::Kept => {
+                    stage.counters.delayed += 1;
+                    return;
                 }
                 Verdict::Drop => {
                     stage.counters.dropped += 1;
@@ -256,6 +291,10 @@ impl Pipe {
             self.counters.overflow += 1;
             return lost(at, "overflow", &frame);
         }
+        self.insert(at, stage, frame);
+    }
+
+    fn insert(&mut self, at: Instant, stage: usize, frame: Frame) {
         self.sequence += 1;
         self.held.push(Reverse(Held {
             at,

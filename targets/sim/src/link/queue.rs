@@ -1,10 +1,18 @@
-//! A line of a certain rate with a drop-tail queue in front of it, which can mark CE instead of
-//! dropping (RFC 3168).
+//! A line of a certain rate and the queues in front of it: drop-tail, with strict priorities, marking CE (RFC 3168)
+//! or cutting packets instead of dropping them.
 //!
-//! A frame leaves when its last bit is on the line. Fractions of a nanosecond carry over from
-//! frame to frame, so that a busy line has its rate exactly.
+//! A frame leaves when its last bit is on the line; then the next one of the highest priority that has one begins. A
+//! frame on the line is never interrupted. Fractions of a nanosecond carry over from frame to frame, so that a busy
+//! line has its rate exactly.
+//!
+//! With [`Port::trim_to`], a packet that finds its queue full is cut to so many bytes and enters the queue of the
+//! highest priority, which then has a limit of its own (Handley et al., "Re-architecting datacenter networks and stacks
+//! for low latency and high performance", SIGCOMM 2017, section 3.1). What was cut is known by its IP header, which says
+//! more than is there, and has the highest priority at each further queue that cuts.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hawser_time::Instant;
 
@@ -13,8 +21,75 @@ use crate::checksum;
 use crate::frame::Frame;
 use crate::rng::Rng;
 
-/// A bit, in the unit of [`Queue::reschedule`]: what a rate of one bit per second sends in a nanosecond.
+/// A bit, in the unit of the work on a line: what a rate of one bit per second sends in a nanosecond.
 const BIT: u128 = 1_000_000_000;
+
+/// The maximum number of frames that wait, whatever the limits say.
+const WAITING_MAX: u64 = 1 << 18;
+
+/// What a queue has that stays as it is while its line's parameters change: that of the device which it is in.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Strict priorities, 1 to 8. Which one a frame has is said by the precedence of its IP header
+    /// ([`Frame::precedence`]): of `n` priorities that is precedence · n / 8, and the highest is served first.
+    pub priorities: u8,
+    /// To how many bytes a packet is cut that finds its queue full; `None`: it is lost.
+    pub trim_to: Option<u64>,
+    /// Memory that it shares with other ports; `None`: it has its own.
+    pub pool: Option<Arc<Pool>>,
+}
+
+impl Default for Port {
+    fn default() -> Port {
+        Port {
+            priorities: 1,
+            trim_to: None,
+            pool: None,
+        }
+    }
+}
+
+/// Memory that several queues share: so many bytes wait in all of them together.
+#[derive(Debug)]
+pub struct Pool {
+    limit: u64,
+    used: [AtomicU64; 2],
+}
+
+impl Pool {
+    /// A pool of so many bytes. Where packets are cut, queues of the highest priority have as many of their own.
+    #[must_use]
+    pub fn new(limit: u64) -> Pool {
+        Pool {
+            limit,
+            used: [AtomicU64::new(0), AtomicU64::new(0)],
+        }
+    }
+
+    fn is_full(&self, room: usize, bytes: u64) -> bool {
+        let used = self.used[room].load(Ordering::Relaxed);
+        used > 0 && used.saturating_add(bytes) > self.limit
+    }
+
+    fn enter(&self, room: usize, bytes: u64) {
+        self.used[room].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn leave(&self, room: usize, bytes: u64) {
+        self.used[room].fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// How deep a queue has been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// The most bytes that waited at a time, the frame on the line included.
+    pub max_bytes: u64,
+    /// The most frames.
+    pub max_packets: u64,
+    /// Bytes times the nanoseconds that they waited, until the last change.
+    pub byte_nanos: u128,
+}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -23,45 +98,153 @@ pub struct Queue {
     limit_bytes: u64,
     limit_packets: u64,
     ecn_bytes: Option<u64>,
-    /// When each waiting frame will have left, and its bytes; in order.
-    waiting: VecDeque<(Instant, u64)>,
-    /// The sum of their bytes.
-    bytes: u64,
-    /// When the line is free, and the fraction of a nanosecond beyond, as a multiple of 1 / rate.
-    free_at: Instant,
+    port: Port,
+    /// By priority, the lowest first.
+    waiting: Vec<Band>,
+    on_line: Option<OnLine>,
+    /// The part of a nanosecond beyond the end of the last frame, as a multiple of 1 / rate.
     fraction: u128,
+    /// What counts against the limits: that of the highest priority, where it has a limit of its own, is the second.
+    rooms: [Room; 2],
     marked: u64,
+    trimmed: u64,
+    depth: Depth,
+    changed_at: Instant,
+}
+
+/// Frames of one priority that wait.
+#[derive(Debug, Default)]
+struct Band {
+    frames: VecDeque<Frame>,
+    bytes: u64,
+}
+
+/// The frame on the line.
+#[derive(Clone, Copy, Debug)]
+struct OnLine {
+    until: Instant,
+    bytes: u64,
+    room: usize,
+}
+
+/// What waits, the frame on the line included.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    packets: u64,
+    bytes: u64,
 }
 
 impl Queue {
-    /// Forgets what has left.
-    fn drain(&mut self, now: Instant) {
-        while let Some(&(gone, bytes)) = self.waiting.front()
-            && gone <= now
-        {
-            self.bytes -= bytes;
-            self.waiting.pop_front();
+    /// The queue of a device's port.
+    #[must_use]
+    pub fn of(port: Port) -> Queue {
+        let mut waiting = Vec::new();
+        waiting.resize_with(usize::from(port.priorities.max(1)), Band::default);
+        Queue {
+            port,
+            waiting,
+            ..Queue::default()
         }
     }
 
-    fn is_full(&self, bytes: u64) -> bool {
-        !self.waiting.is_empty()
-            && (self.waiting.len() as u64 >= self.limit_packets
-                || self.bytes.saturating_add(bytes) > self.limit_bytes)
+    /// The highest priority.
+    fn top(&self) -> usize {
+        self.waiting.len().saturating_sub(1)
     }
 
-    /// Puts a frame on the line and returns when its last bit has left.
-    fn send(&mut self, now: Instant, bytes: u64, rate: u64) -> Instant {
-        if self.free_at <= now {
-            self.free_at = now;
-            self.fraction = 0;
+    fn priority_of(&self, frame: &Frame) -> usize {
+        let count = self.waiting.len();
+        if count <= 1 {
+            return 0;
         }
+        if self.port.trim_to.is_some() && frame.is_cut() {
+            return self.top();
+        }
+        usize::from(frame.precedence()) * count / 8
+    }
+
+    fn room_of(&self, priority: usize) -> usize {
+        usize::from(self.port.trim_to.is_some() && priority > 0 && priority == self.top())
+    }
+
+    fn is_full(&self, priority: usize, bytes: u64) -> bool {
+        let number = self.room_of(priority);
+        let room = self.rooms[number];
+        let own = room.packets > 0
+            && (room.packets >= self.limit_packets.min(WAITING_MAX)
+                || room.bytes.saturating_add(bytes) > self.limit_bytes);
+        own || self
+            .port
+            .pool
+            .as_ref()
+            .is_some_and(|pool| pool.is_full(number, bytes))
+    }
+
+    /// Cuts a frame that does not fit; true where it can wait with the highest priority now.
+    fn trim(&mut self, frame: &mut Frame) -> bool {
+        let Some(to) = self.port.trim_to else {
+            return false;
+        };
+        let len = to.min(frame.len() as u64);
+        let fits = frame.headers().is_some() && !self.is_full(self.top(), len);
+        if fits && len < frame.len() as u64 {
+            frame.cut(len as usize);
+            self.trimmed += 1;
+        }
+        fits
+    }
+
+    /// Bytes that leave before a frame of this priority.
+    fn ahead(&self, priority: usize) -> u64 {
+        let line = self.on_line.map_or(0, |frame| frame.bytes);
+        let bands = self.waiting.iter().skip(priority);
+        line + bands.map(|band| band.bytes).sum::<u64>()
+    }
+
+    fn enter(&mut self, now: Instant, number: usize, bytes: u64) {
+        self.weigh(now);
+        let room = &mut self.rooms[number];
+        room.packets += 1;
+        room.bytes += bytes;
+        if let Some(pool) = &self.port.pool {
+            pool.enter(number, bytes);
+        }
+        let (packets, bytes) = self.held();
+        self.depth.max_packets = self.depth.max_packets.max(packets);
+        self.depth.max_bytes = self.depth.max_bytes.max(bytes);
+    }
+
+    fn leave(&mut self, now: Instant, number: usize, bytes: u64) {
+        self.weigh(now);
+        let room = &mut self.rooms[number];
+        room.packets -= 1;
+        room.bytes -= bytes;
+        if let Some(pool) = &self.port.pool {
+            pool.leave(number, bytes);
+        }
+    }
+
+    /// Adds what has waited since the last change.
+    fn weigh(&mut self, now: Instant) {
+        let (_, bytes) = self.held();
+        self.depth.byte_nanos += u128::from(bytes) * u128::from(now.nanos_since(self.changed_at));
+        self.changed_at = now;
+    }
+
+    /// Frames that wait, the one on the line included, and their bytes.
+    fn held(&self) -> (u64, u64) {
+        let [one, other] = self.rooms;
+        (one.packets + other.packets, one.bytes + other.bytes)
+    }
+
+    /// When the last bit of a frame has left whose first one goes on the line now.
+    fn send(&mut self, now: Instant, bytes: u64) -> Instant {
+        let Some(rate) = self.rate else {
+            return now;
+        };
         let work = u128::from(bytes) * 8 * BIT + self.fraction;
         self.fraction = work % u128::from(rate);
-        self.free_at = self.free_at.plus_nanos((work / u128::from(rate)) as u64);
-        self.waiting.push_back((self.free_at, bytes));
-        self.bytes += bytes;
-        self.free_at
+        now.plus_nanos((work / u128::from(rate)) as u64)
     }
 }
 
@@ -71,66 +254,114 @@ impl Rule for Queue {
     }
 
     fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
-        let Some(rate) = self.rate else {
+        if self.rate.is_none() {
             return Verdict::Pass;
-        };
-        self.drain(now);
-        let bytes = frame.len() as u64;
-        if self.is_full(bytes) {
-            return Verdict::Drop;
         }
-        if self.ecn_bytes.is_some_and(|at| self.bytes >= at) && mark_ce(frame) {
+        let mut priority = self.priority_of(frame);
+        if self.is_full(priority, frame.len() as u64) {
+            if !self.trim(frame) {
+                return Verdict::Drop;
+            }
+            priority = self.top();
+        }
+        if self.ecn_bytes.is_some_and(|at| self.ahead(priority) >= at) && mark_ce(frame) {
             self.marked += 1;
         }
-        Verdict::Later(self.send(now, bytes, rate))
+        let (room, bytes) = (self.room_of(priority), frame.len() as u64);
+        self.enter(now, room, bytes);
+        if self.on_line.is_some() {
+            let band = &mut self.waiting[priority];
+            band.bytes += bytes;
+            band.frames.push_back(std::mem::take(frame));
+            return Verdict::Kept;
+        }
+        // An idle line begins anew.
+        self.fraction = 0;
+        let until = self.send(now, bytes);
+        if until > now {
+            self.on_line = Some(OnLine { until, bytes, room });
+        } else {
+            self.leave(now, room, bytes);
+        }
+        Verdict::Later(until)
+    }
+
+    fn next(&mut self, now: Instant) -> Option<(Instant, Frame)> {
+        if let Some(OnLine { bytes, room, .. }) = self.on_line.take() {
+            self.leave(now, room, bytes);
+        }
+        let bands = self.waiting.iter_mut().enumerate().rev();
+        let (priority, frame) = bands
+            .filter_map(|(priority, band)| Some((priority, band.frames.pop_front()?)))
+            .next()?;
+        let bytes = frame.len() as u64;
+        self.waiting[priority].bytes -= bytes;
+        let (until, room) = (self.send(now, bytes), self.room_of(priority));
+        self.on_line = Some(OnLine { until, bytes, room });
+        Some((until, frame))
     }
 
     fn tune(&mut self, profile: &Profile) {
-        if self.rate != profile.rate {
+        let rate = profile.rate.map(|rate| rate.max(1));
+        if self.rate != rate {
             self.fraction = 0;
         }
-        self.rate = profile.rate.map(|r| r.max(1));
+        self.rate = rate;
         self.limit_bytes = profile.queue_bytes;
         self.limit_packets = profile.queue_packets;
         self.ecn_bytes = profile.ecn_bytes;
+        if self.waiting.is_empty() {
+            self.waiting.push(Band::default());
+        }
     }
 
-    fn reschedule(&mut self, now: Instant, profile: &Profile) -> Vec<Instant> {
-        self.drain(now);
-        let rates = (self.rate, profile.rate.map(|rate| rate.max(1)));
-        let (Some(old), Some(&(first, _))) = (rates.0, self.waiting.front()) else {
-            return Vec::new();
-        };
-        if rates.0 == rates.1 {
-            return Vec::new();
-        }
-        // Of the first frame a part has left.
-        let mut work = u128::from(first.nanos_since(now)) * u128::from(old);
-        for (place, (at, bytes)) in self.waiting.iter_mut().enumerate() {
-            work += if place == 0 {
-                0
-            } else {
-                u128::from(*bytes) * 8 * BIT
-            };
-            *at = now.plus_nanos(rates.1.map_or(0, |new| (work / u128::from(new)) as u64));
-            self.free_at = *at;
-        }
-        self.waiting.iter().map(|(at, _)| *at).collect()
+    fn reschedule(&mut self, now: Instant, profile: &Profile) -> Option<Instant> {
+        let (old, new) = (self.rate?, profile.rate.map(|rate| rate.max(1)));
+        let on_line = self.on_line.as_mut().filter(|_| Some(old) != new)?;
+        // A part of it has left.
+        let work = u128::from(on_line.until.nanos_since(now)) * u128::from(old);
+        on_line.until = now.plus_nanos(new.map_or(0, |new| (work / u128::from(new)) as u64));
+        Some(on_line.until)
     }
 
-    fn forget(&mut self, now: Instant) -> bool {
-        self.waiting.clear();
-        (self.bytes, self.free_at, self.fraction) = (0, now, 0);
-        true
+    fn empty(&mut self, now: Instant) -> Option<Vec<Frame>> {
+        if let Some(OnLine { bytes, room, .. }) = self.on_line.take() {
+            self.leave(now, room, bytes);
+        }
+        let mut all = Vec::new();
+        for priority in (0..self.waiting.len()).rev() {
+            let frames = std::mem::take(&mut self.waiting[priority]).frames;
+            let room = self.room_of(priority);
+            frames
+                .iter()
+                .for_each(|frame| self.leave(now, room, frame.len() as u64));
+            all.extend(frames);
+        }
+        Some(all)
+    }
+
+    fn kept(&self) -> usize {
+        self.waiting.iter().map(|band| band.frames.len()).sum()
     }
 
     fn changed(&self) -> u64 {
         self.marked
     }
 
+    fn cut(&self) -> u64 {
+        self.trimmed
+    }
+
+    fn depth(&self) -> Option<Depth> {
+        self.rate.map(|_| self.depth)
+    }
+
     fn waiting(&mut self, now: Instant) -> (u64, u64) {
-        self.drain(now);
-        (self.waiting.len() as u64, self.bytes)
+        let (packets, bytes) = self.held();
+        match self.on_line.filter(|frame| frame.until <= now) {
+            Some(gone) => (packets - 1, bytes - gone.bytes),
+            None => (packets, bytes),
+        }
     }
 }
 
@@ -156,123 +387,4 @@ fn mark_ce(frame: &mut Frame) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::frame::samples::{ipv4, plain};
-    use hawser_testing::internet_checksum;
-
-    /// When a frame that comes at so many nanoseconds has left.
-    fn queue(profile: Profile) -> impl FnMut(u64, usize) -> Option<u64> {
-        let mut rule = Queue::default();
-        rule.tune(&profile);
-        let mut rng = Rng::new(1, "queue");
-        move |now, len| match rule.apply(Instant::from_nanos(now), &mut plain(len), &mut rng) {
-            Verdict::Later(at) => Some(at.as_nanos()),
-            Verdict::Drop => None,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_frame_takes_bits_over_rate() {
-        let mut send = queue(Profile {
-            rate: Some(8_000_000),
-            ..Profile::default()
-        });
-        assert_eq!(send(0, 1000), Some(1_000_000), "8,000 bits at 8 Mbit/s are 1 ms");
-        assert_eq!(send(0, 500), Some(1_500_000), "behind the first");
-        assert_eq!(send(5_000_000, 1), Some(5_001_000), "an idle line starts at once");
-    }
-
-    #[test]
-    fn waiting_counts_the_frames_that_have_not_left() {
-        let mut rule = Queue::default();
-        rule.tune(&Profile {
-            rate: Some(8_000_000),
-            ..Profile::default()
-        });
-        let mut rng = Rng::new(1, "queue");
-        for _ in 0..3 {
-            rule.apply(Instant::ORIGIN, &mut plain(1000), &mut rng);
-        }
-        // A frame takes 1 ms.
-        assert_eq!(rule.waiting(Instant::from_nanos(999_999)), (3, 3000));
-        assert_eq!(rule.waiting(Instant::from_nanos(1_000_000)), (2, 2000));
-        assert_eq!(rule.waiting(Instant::from_nanos(3_000_000)), (0, 0));
-    }
-
-    #[test]
-    fn a_busy_line_keeps_its_rate_exactly() {
-        // 8 bits at 7 bit/s do not divide: 7,000 bytes take 8,000 s to the nanosecond.
-        let mut send = queue(Profile {
-            rate: Some(7),
-            queue_packets: u64::MAX,
-            ..Profile::default()
-        });
-        let last = (0..7000).map(|_| send(0, 1).unwrap()).last();
-        assert_eq!(last, Some(8_000 * 1_000_000_000));
-    }
-
-    #[test]
-    fn the_tail_is_dropped_at_either_limit() {
-        let mut send = queue(Profile {
-            rate: Some(8000),
-            queue_packets: 2,
-            ..Profile::default()
-        });
-        assert_eq!(
-            (send(0, 1).is_some(), send(0, 1).is_some(), send(0, 1)),
-            (true, true, None)
-        );
-        assert!(send(1_000_000, 1).is_some(), "the first has left after 1 ms");
-
-        let mut send = queue(Profile {
-            rate: Some(8000),
-            queue_bytes: 100,
-            ..Profile::default()
-        });
-        assert_eq!(
-            (send(0, 60).is_some(), send(0, 41), send(0, 40).is_some()),
-            (true, None, true)
-        );
-        let mut send = queue(Profile {
-            rate: Some(8000),
-            queue_bytes: 10,
-            ..Profile::default()
-        });
-        assert!(send(0, 60).is_some(), "an empty queue takes any frame");
-    }
-
-    #[test]
-    fn marks_only_capable_packets_that_find_a_queue() {
-        let mut rule = Queue::default();
-        rule.tune(&Profile {
-            rate: Some(8000),
-            ecn_bytes: Some(1),
-            ..Profile::default()
-        });
-        let mut rng = Rng::new(1, "queue");
-        let mut ecn_of = |bits: u8| {
-            let mut frame = ipv4(17, b"x");
-            frame.head[1] = bits;
-            checksum::fill_ipv4(&mut frame.head[..20]);
-            rule.apply(Instant::ORIGIN, &mut frame, &mut rng);
-            let sum = internet_checksum(&[&frame.head[..20]]);
-            assert_eq!(sum, [0, 0], "the header checksum stays right");
-            frame.head[1] & 3
-        };
-        assert_eq!(ecn_of(2), 2, "nothing waits");
-        assert_eq!((ecn_of(2), ecn_of(1), ecn_of(0), ecn_of(3)), (3, 3, 0, 3));
-        assert_eq!(rule.changed(), 2);
-    }
-
-    #[test]
-    fn marks_the_traffic_class_of_ipv6() {
-        let mut frame = plain(40);
-        frame.head[0] = 0x60;
-        frame.head[1] = 0x20;
-        assert!(mark_ce(&mut frame));
-        assert_eq!(frame.head[1], 0x30);
-        assert!(!mark_ce(&mut frame), "once is enough");
-    }
-}
+mod tests;

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::there_are;
-use super::{At, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Rules, Scenario, ScenarioError, Span};
+use super::{
+    At, Bytes, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Rules, Scenario, ScenarioError, Span,
+    Switch,
+};
 use crate::paths::{Graph, Towards};
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
@@ -23,6 +26,8 @@ const EXCHANGES_MAX: u64 = 10_000_000;
 const MESSAGE_MAX: u64 = 4 << 20;
 /// The maximum number of messages of one flow that are delivered whole.
 const MESSAGES_MAX: u64 = 1_000_000;
+/// The fewest bytes that a packet is cut to: an IPv4 header with all options.
+const TRIM_MIN: u64 = 60;
 /// The longest scenario: a year.
 const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
 /// The first port that is given out.
@@ -79,6 +84,7 @@ fn check_hosts(hosts: &[Host]) -> Checked {
             let message = format!("an MTU of {} bytes is not between 68 and 65535", host.mtu);
             return Err(ScenarioError::new(at("mtu"), message));
         }
+        check_priorities(host.priorities, at("priorities"))?;
         for (address, _) in host.parsed_addresses(i)? {
             if let Some(owner) = owners.insert(address, &host.name) {
                 let message = format!("{address} is an address of `{owner}` already");
@@ -103,6 +109,47 @@ fn check_switches(scenario: &Scenario) -> Checked {
         if switch.name.is_empty() || !names.insert(&switch.name) {
             return Err(ScenarioError::new(at, "every switch needs a name of its own"));
         }
+        check_ports_of(switch, &format!("switch[{i}]"))?;
+    }
+    Ok(())
+}
+
+fn check_priorities(priorities: u8, path: String) -> Checked {
+    if (1..=8).contains(&priorities) {
+        return Ok(());
+    }
+    let message = format!("{priorities} is no number of priorities");
+    Err(ScenarioError::new(path, message).with_hint("1 to 8: the precedence of an IP header has three bits"))
+}
+
+/// What the ports of a switch have agrees with one another.
+fn check_ports_of(switch: &Switch, path: &str) -> Checked {
+    check_priorities(switch.priorities, format!("{path}.priorities"))?;
+    if switch.buffer == Some(Bytes(0)) {
+        let message = "a buffer without room for a byte lets nothing through";
+        return Err(ScenarioError::new(format!("{path}.buffer"), message));
+    }
+    if switch.shared && switch.buffer.is_none() {
+        let error = ScenarioError::new(
+            format!("{path}.shared"),
+            "no `buffer` is given that ports could share",
+        );
+        return Err(error.with_hint("buffer = \"1MiB\""));
+    }
+    let Some(Bytes(to)) = switch.trim_to else {
+        return Ok(());
+    };
+    let path = format!("{path}.trim_to");
+    if to < TRIM_MIN {
+        let message = format!("a packet of {to} bytes may have no room for its IP header");
+        return Err(ScenarioError::new(path, message).with_hint(format!("at least {TRIM_MIN} bytes")));
+    }
+    if switch.priorities < 2 {
+        let error = ScenarioError::new(
+            path,
+            "packets that were cut wait with the highest of several priorities",
+        );
+        return Err(error.with_hint("priorities = 2, or more"));
     }
     Ok(())
 }

@@ -124,6 +124,9 @@ pub struct Host {
     /// Values for params, beside and before the scenario's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
+    /// Strict priorities of its ports, 1 to 8.
+    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
+    pub priorities: u8,
 }
 
 /// A switch: it stores frames and forwards them to where they want to go, along shortest paths.
@@ -132,6 +135,34 @@ pub struct Host {
 pub struct Switch {
     /// Its name, which no host has.
     pub name: String,
+    /// Strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
+    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
+    pub priorities: u8,
+    /// Bytes that wait at each port; if they are shared, at all of them together. What does not fit is lost, or cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Bytes>,
+    /// Whether all ports share the buffer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared: bool,
+    /// Bytes before a packet, at its port, from which on it is marked (ECN).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark_above: Option<Bytes>,
+    /// To how many bytes packets are cut that find their queue full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim_to: Option<Bytes>,
+    /// Whether each packet takes a path of its own where several are equally short, and which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spray: Option<Spray>,
+}
+
+/// Which of several equal paths each packet takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spray {
+    /// A random one.
+    Random,
+    /// The next one.
+    RoundRobin,
 }
 
 /// Exactly two: an array of fixed size would take the first two of more without a word.
@@ -506,6 +537,20 @@ impl Link {
     }
 }
 
+impl Switch {
+    /// Puts what it gives each of its ports into a profile.
+    pub fn apply(&self, profile: &mut Profile) {
+        if let Some(buffer) = self.buffer {
+            // Its memory is counted in bytes alone.
+            profile.queue_packets = u64::MAX;
+            if !self.shared {
+                profile.queue_bytes = buffer.0;
+            }
+        }
+        profile.ecn_bytes = self.mark_above.map(|above| above.0);
+    }
+}
+
 impl Rules {
     /// Puts what is given into a profile.
     pub fn apply(&self, profile: &mut Profile) {
@@ -557,6 +602,11 @@ fn is_one(value: &u64) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_one_priority(value: &u8) -> bool {
+    *value == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_any(value: &Share) -> bool {
     *value == defaults::any()
 }
@@ -587,6 +637,10 @@ mod defaults {
     }
 
     pub(super) fn one() -> u64 {
+        1
+    }
+
+    pub(super) fn one_priority() -> u8 {
         1
     }
 

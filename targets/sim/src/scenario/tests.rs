@@ -42,11 +42,18 @@ addresses = ["192.0.2.1/24", "2001:db8::1/64"]
 mtu = 9000
 program = "other.mtp"
 params = { RTO = "1s" }
+priorities = 2
 [[host]]
 name = "b"
 addresses = ["192.0.2.2/24"]
 [[switch]]
 name = "s"
+priorities = 8
+buffer = "1MiB"
+shared = true
+mark_above = "30kB"
+trim_to = 64
+spray = "round-robin"
 [[link]]
 between = ["b", "s"]
 [[link]]
@@ -266,6 +273,41 @@ fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
             "{ name = \"s1\" }",
             "{ name = \"s1\", mtu = 1500 }",
             "line 4: `switch[0].mtu`: unknown field",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", priorities = 9",
+            "line 4: `switch[0].priorities`: 9 is no number of priorities\n  hint: 1 to 8",
+        ),
+        (
+            "name = \"lonely\"",
+            "name = \"lonely\", priorities = 0",
+            "line 3: `host[2].priorities`: 0 is no number of priorities",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", buffer = 0",
+            "`switch[0].buffer`: a buffer without room for a byte",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", shared = true",
+            "`switch[0].shared`: no `buffer` is given that ports could share",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", priorities = 2, trim_to = 59",
+            "`switch[0].trim_to`: a packet of 59 bytes may have no room for its IP header\n  hint: at least 60 bytes",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", trim_to = 60",
+            "`switch[0].trim_to`: packets that were cut wait with the highest of several priorities\n  hint: priorities = 2",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", spray = true",
+            "line 4: `switch[0].spray`: ",
         ),
         (
             "[\"s1\", \"b\"]",

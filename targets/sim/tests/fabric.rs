@@ -1,0 +1,338 @@
+//! What ports of switches do with packets that meet there, and which of several paths they take.
+
+#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
+use hawser_sim::report::{LinkReport, Report};
+use hawser_sim::world::Fate;
+use hawser_sim::{Options, ResolveError, Scenario, run};
+
+/// Bytes of a datagram's headers, those of the example and of IPv4.
+const HEADERS: u64 = 12 + 20;
+
+fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
+    Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
+}
+
+/// The example of datagrams, whose packets have a class of their own.
+fn datagrams() -> PathBuf {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/datagrams.mtp");
+    let text = std::fs::read_to_string(example).expect("the example");
+    let changes = [
+        (
+            "const uint64 LONGEST",
+            "param uint8 CLASS = 0;\nconst uint64 LONGEST",
+        ),
+        (
+            "    address(ip, c.ends);\n",
+            "    address(ip, c.ends);\n    ip.dscp = CLASS;\n",
+        ),
+    ];
+    let text = changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, 1)
+    });
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("classes.mtp");
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+fn go_with(text: &str, options: Options<'_>) -> Report {
+    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+    run(&scenario, &resolve, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn go(text: &str) -> Report {
+    go_with(text, Options::default())
+}
+
+fn link<'a>(report: &'a Report, from: &str, to: &str) -> &'a LinkReport {
+    let mut links = report.links.iter();
+    links
+        .find(|link| link.from == from && link.to == to)
+        .unwrap_or_else(|| panic!("no link {from} -> {to}"))
+}
+
+/// Two hosts at a switch with a narrow line to a third one: the first sends without pause, the second now and then.
+fn two_classes(switch: &str) -> Report {
+    go(&format!(
+        "program = '{}'\nduration = '1min'\n\
+         host = [{{ name = 'a' }}, {{ name = 'b', params = {{ CLASS = 56 }} }}, {{ name = 'c' }}]\n\
+         switch = [{{ name = 's', {switch} }}]\n\
+         link = [{{ between = ['a', 's'] }}, {{ between = ['b', 's'] }},\n\
+         {{ between = ['s', 'c'], both = {{ rate = '8Mbit/s', delay = '1ms' }} }}]\n\
+         flow = [{{ from = 'a', to = 'c', one_way = true, messages = {{ count = 500, size = 1000, delivery = 'datagrams' }} }},\n\
+         {{ from = 'b', to = 'c', one_way = true, at = '50ms', \
+         messages = {{ count = 20, size = 100, interval = '10ms', delivery = 'datagrams' }} }}]\n",
+        datagrams().display()
+    ))
+}
+
+/// At 8 Mbit/s a byte takes a microsecond: a datagram waits for one packet on the line at most, and is 132 bytes long.
+#[test]
+fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
+    let report = two_classes("priorities = 8");
+    assert!(report.ok, "{report}");
+    let times = report.flows[1].times.as_ref().expect("times");
+    let (own, other) = (100 + HEADERS, 1000 + HEADERS);
+    let (least, most) = ((own + 1000) as f64 / 1e6, (own + other + 1000) as f64 / 1e6);
+    assert!(
+        times.min >= least - 1e-9 && times.max <= most + 1e-9,
+        "{times:?} of {least} to {most}"
+    );
+    assert_eq!(times.count, 20);
+    // The line is never idle for its sake.
+    let all = (500 * other + 20 * own + 1000) as f64 / 1e6;
+    let last = report
+        .flows
+        .iter()
+        .filter_map(|flow| flow.forward.seconds)
+        .fold(0.0, f64::max);
+    assert!((last - all).abs() < 1e-6, "{last} of {all}");
+
+    let behind = two_classes("priorities = 1");
+    let times = behind.flows[1].times.as_ref().expect("times");
+    assert!(times.min > 100.0 * most, "behind what came before: {times:?}");
+}
+
+/// A burst of 100 packets at one moment, of which the port has memory for 20.
+fn burst(switch: &str, hosts: u64) -> Report {
+    let mut text = format!(
+        "program = '{}'\nduration = '1min'\nswitch = [{{ name = 's', {switch} }}]\nhost = [{{ name = 'a' }}, {{ name = 'b' }}",
+        datagrams().display()
+    );
+    (2..hosts).for_each(|host| write!(text, ", {{ name = 'x{host}' }}").expect("text"));
+    text += "]\nlink = [{ between = ['a', 's'] }";
+    let names = (2..hosts).map(|host| format!("x{host}"));
+    let receivers: Vec<String> = std::iter::once("b".to_owned()).chain(names).collect();
+    for name in &receivers {
+        write!(
+            text,
+            ",\n{{ between = ['s', '{name}'], both = {{ rate = '8Mbit/s', delay = '1ms' }} }}"
+        )
+        .expect("text");
+    }
+    write!(
+        text,
+        "]\nflow = [{{ from = 'a', to = {receivers:?}, one_way = true, \
+         messages = {{ count = 100, size = 1000, delivery = 'datagrams' }} }}]\n"
+    )
+    .expect("text");
+    go(&text)
+}
+
+#[test]
+fn a_port_has_as_much_memory_as_its_switch_gives_it() {
+    let packet = 1000 + HEADERS;
+    let own = burst(&format!("buffer = {}", 20 * packet), 4);
+    for to in ["b", "x2", "x3"] {
+        let port = link(&own, "s", to);
+        assert_eq!((port.delivered, port.dropped["queue"]), (20, 80), "{port:?}");
+        let queue = port.queue.expect("a line");
+        assert_eq!((queue.max_packets, queue.max_bytes), (20, 20 * packet));
+    }
+    let shared = burst(&format!("shared = true, buffer = {}", 20 * packet), 4);
+    let delivered: u64 = ["b", "x2", "x3"]
+        .iter()
+        .map(|to| link(&shared, "s", to).delivered)
+        .sum();
+    assert_eq!(delivered, 20, "{shared}");
+}
+
+/// Nothing is lost in the network: what has no room comes as a header. The stack of the host counts it as truncated.
+#[test]
+fn what_finds_no_room_arrives_as_a_header() {
+    let packet = 1000 + HEADERS;
+    let report = burst(
+        &format!("priorities = 2, trim_to = 64, buffer = {}", 20 * packet),
+        2,
+    );
+    let port = link(&report, "s", "b");
+    assert_eq!(
+        (port.sent, port.delivered, port.trimmed),
+        (100, 100, 80),
+        "{port:?}"
+    );
+    assert_eq!(port.delivered_bytes, 20 * packet + 80 * 64);
+    assert_eq!(
+        report.hosts[1].counters["interface_truncated"], 80,
+        "{:?}",
+        report.hosts
+    );
+    let messages = report.flows[0].forward.messages.expect("messages");
+    assert_eq!((messages.sent, messages.received), (100, 20));
+}
+
+/// Leaves with hosts, and spines: each leaf has a link to each spine.
+fn leaf_spine(spines: usize, switch: &str, rate: &str) -> String {
+    let (mut hosts, mut switches, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    for leaf in 0..2 {
+        switches.push(format!("{{ name = 'leaf{leaf}'{switch} }}"));
+        for host in 0..4 {
+            let name = format!("h{}", 4 * leaf + host);
+            links.push(format!(
+                "{{ between = ['{name}', 'leaf{leaf}'], both = {{ {rate}delay = '1us' }} }}"
+            ));
+            hosts.push(format!("{{ name = '{name}' }}"));
+        }
+        (0..spines).for_each(|spine| {
+            links.push(format!(
+                "{{ between = ['leaf{leaf}', 'spine{spine}'], both = {{ {rate}delay = '1us' }} }}"
+            ));
+        });
+    }
+    (0..spines).for_each(|spine| switches.push(format!("{{ name = 'spine{spine}'{switch} }}")));
+    let [hosts, switches, links] = [hosts, switches, links].map(|all| all.join(",\n"));
+    format!("duration = '1min'\nhost = [{hosts}]\nswitch = [{switches}]\nlink = [{links}]\n")
+}
+
+/// Which flow of packets went over which spine, and how many: by the hosts' addresses and the ports.
+type Paths = BTreeMap<(u8, u8, [u8; 4]), BTreeMap<usize, u64>>;
+
+fn paths(text: &str, seed: u64) -> (Paths, Report) {
+    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+    let spine_of = |name: &str| name.strip_prefix("spine").and_then(|number| number.parse().ok());
+    // Pipe 2 · i is that of link i from its first end to its second.
+    let spines: Vec<Option<usize>> = scenario
+        .link
+        .iter()
+        .flat_map(|link| [spine_of(&link.between[1]), None])
+        .collect();
+    let seen = Rc::new(RefCell::new(Paths::new()));
+    let into = Rc::clone(&seen);
+    let options = Options {
+        seed: Some(seed),
+        packets: Some(Box::new(move |sight| {
+            let spine = sight.pipe.and_then(|pipe| spines[pipe]);
+            if let (Fate::Forwarded, Some(spine)) = (sight.fate, spine) {
+                let head = &sight.frame.head;
+                let ports = head[20..24].try_into().expect("four bytes");
+                let flow = (head[15], head[19], ports);
+                *into
+                    .borrow_mut()
+                    .entry(flow)
+                    .or_default()
+                    .entry(spine)
+                    .or_default() += 1;
+            }
+        })),
+        ..Options::default()
+    };
+    let report = run(&scenario, &resolve, options).expect("it runs");
+    (seen.take(), report)
+}
+
+const CROSSING: &str = "[[flow]]\nfrom = ['h0', 'h1', 'h2', 'h3']\nto = ['h4', 'h5', 'h6', 'h7']\ncount = 4\nbulk = { bytes = '20kB' }\n";
+
+#[test]
+fn a_flow_keeps_to_one_path_and_flows_use_all_of_them() {
+    let text = format!(
+        "program = 'tcp'\n{}{CROSSING}",
+        leaf_spine(4, "", "rate = '1Gbit/s', ")
+    );
+    let (seen, report) = paths(&text, 1);
+    assert!(report.ok, "{report}");
+    // Those that go up, of both directions.
+    assert_eq!(seen.len(), 2 * 64);
+    let mut of_spine = [0u64; 4];
+    for (flow, spines) in &seen {
+        assert_eq!(spines.len(), 1, "{flow:?}: {spines:?}");
+        spines.keys().for_each(|spine| of_spine[*spine] += 1);
+    }
+    // 128 flows on four paths: within five standard deviations of 32.
+    let deviation = (128.0f64 * 0.25 * 0.75).sqrt();
+    assert!(
+        of_spine
+            .iter()
+            .all(|count| (*count as f64 - 32.0).abs() < 5.0 * deviation),
+        "{of_spine:?}"
+    );
+    let choice = |seed| paths(&text, seed).0;
+    assert_eq!(choice(1), seen);
+    assert_ne!(choice(2), seen, "another seed, other paths");
+}
+
+#[test]
+fn sprayed_packets_of_one_flow_use_all_paths() {
+    let flow = "[[flow]]\nfrom = 'h0'\nto = 'h5'\nbulk = { bytes = '2MB' }\n";
+    for (spray, spread) in [
+        ("round-robin", 1.0),
+        ("random", 5.0 * (1400.0f64 * 0.25 * 0.75).sqrt()),
+    ] {
+        let switch = format!(", spray = '{spray}'");
+        let text = format!(
+            "program = 'tcp'\n{}{flow}",
+            leaf_spine(4, &switch, "rate = '10Gbit/s', ")
+        );
+        let (seen, report) = paths(&text, 1);
+        assert!(report.ok, "{report}");
+        let (_, spines) = seen
+            .iter()
+            .max_by_key(|(_, spines)| spines.values().sum::<u64>())
+            .expect("a flow");
+        let total: u64 = spines.values().sum();
+        assert!(total >= 2_000_000 / 1448, "{total}");
+        assert_eq!(spines.len(), 4, "{spray}: {spines:?}");
+        let mean = total as f64 / 4.0;
+        let even = spines
+            .values()
+            .all(|count| (*count as f64 - mean).abs() <= spread);
+        assert!(even, "{spray}: {spines:?}");
+    }
+}
+
+/// The first switch of each path has the same choice: what one flow's packets hash to says nothing of another switch.
+#[test]
+fn switches_that_follow_one_another_choose_anew() {
+    // a - s - (t0, t1) - u - (v0, v1) - w - b: of flows on either path of the first choice, some take each of the second.
+    let names = ["s", "t0", "t1", "u", "v0", "v1", "w"]
+        .map(|name| format!("{{ name = '{name}' }}"))
+        .join(", ");
+    let pairs = [
+        ("a", "s"),
+        ("s", "t0"),
+        ("s", "t1"),
+        ("t0", "u"),
+        ("t1", "u"),
+        ("u", "v0"),
+        ("u", "v1"),
+        ("v0", "w"),
+        ("v1", "w"),
+        ("w", "b"),
+    ];
+    let links = pairs
+        .map(|(one, other)| format!("{{ between = ['{one}', '{other}'], both = {{ delay = '1us' }} }}"))
+        .join(", ");
+    let text = format!(
+        "program = 'tcp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nswitch = [{names}]\nlink = [{links}]\n\
+         flow = [{{ from = 'a', to = 'b', count = 40, bulk = {{ bytes = 1000 }} }}]\n"
+    );
+    let taken = Rc::new(RefCell::new(BTreeMap::<[u8; 4], BTreeSet<usize>>::new()));
+    let into = Rc::clone(&taken);
+    let options = Options {
+        packets: Some(Box::new(move |sight| {
+            // Pipes 2 and 4 lead from s, 10 and 12 from u.
+            if let (Fate::Forwarded, Some(pipe @ (2 | 4 | 10 | 12))) = (sight.fate, sight.pipe) {
+                let ports = sight.frame.head[20..24].try_into().expect("four bytes");
+                into.borrow_mut().entry(ports).or_default().insert(pipe);
+            }
+        })),
+        ..Options::default()
+    };
+    assert!(go_with(&text, options).ok);
+    let taken = taken.borrow();
+    let kinds: BTreeSet<Vec<usize>> = taken
+        .values()
+        .map(|pipes| pipes.iter().copied().collect())
+        .collect();
+    assert_eq!(kinds, [[2, 10], [2, 12], [4, 10], [4, 12]].map(Vec::from).into());
+}
