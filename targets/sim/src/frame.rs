@@ -309,7 +309,7 @@ impl Frame {
     }
 }
 
-/// Protocols that devices know to begin with two ports of two bytes: TCP, UDP, DCCP, SCTP, UDP-Lite.
+/// Protocols that network devices know to begin with two ports of two bytes, by their IP protocol numbers.
 fn has_ports(protocol: u8) -> bool {
     matches!(protocol, 6 | 17 | 33 | 132 | 136)
 }

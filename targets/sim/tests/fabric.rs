@@ -77,17 +77,17 @@ fn two_classes(switch: &str) -> Report {
     ))
 }
 
-/// At 8 Mbit/s a byte takes a microsecond: a datagram waits for one packet on the line at most, and is 132 bytes long.
+/// At 8 Mbit/s a byte takes a microsecond: a datagram of 132 bytes waits for no more than the packet on the line.
 #[test]
 fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
     let report = two_classes("priorities = 8");
     assert!(report.ok, "{report}");
     let times = report.flows[1].times.as_ref().expect("times");
     let (own, other) = (100 + HEADERS, 1000 + HEADERS);
-    let (least, most) = ((own + 1000) as f64 / 1e6, (own + other + 1000) as f64 / 1e6);
+    let (lowest, highest) = ((own + 1000) as f64 / 1e6, (own + other + 1000) as f64 / 1e6);
     assert!(
-        times.min >= least - 1e-9 && times.max <= most + 1e-9,
-        "{times:?} of {least} to {most}"
+        times.min >= lowest - 1e-9 && times.max <= highest + 1e-9,
+        "{times:?} of {lowest} to {highest}"
     );
     assert_eq!(times.count, 20);
     // The line is never idle for its sake.
@@ -101,7 +101,7 @@ fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
 
     let behind = two_classes("priorities = 1");
     let times = behind.flows[1].times.as_ref().expect("times");
-    assert!(times.min > 100.0 * most, "behind what came before: {times:?}");
+    assert!(times.min > 100.0 * highest, "behind what came before: {times:?}");
 }
 
 /// A burst of 100 packets at one moment, of which the port has memory for 20.

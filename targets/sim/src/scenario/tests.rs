@@ -275,41 +275,6 @@ fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
             "line 4: `switch[0].mtu`: unknown field",
         ),
         (
-            "name = \"s1\"",
-            "name = \"s1\", priorities = 9",
-            "line 4: `switch[0].priorities`: 9 is no number of priorities\n  hint: 1 to 8",
-        ),
-        (
-            "name = \"lonely\"",
-            "name = \"lonely\", priorities = 0",
-            "line 3: `host[2].priorities`: 0 is no number of priorities",
-        ),
-        (
-            "name = \"s1\"",
-            "name = \"s1\", buffer = 0",
-            "`switch[0].buffer`: a buffer without room for a byte",
-        ),
-        (
-            "name = \"s1\"",
-            "name = \"s1\", shared = true",
-            "`switch[0].shared`: no `buffer` is given that ports could share",
-        ),
-        (
-            "name = \"s1\"",
-            "name = \"s1\", priorities = 2, trim_to = 59",
-            "`switch[0].trim_to`: a packet of 59 bytes may have no room for its IP header\n  hint: at least 60 bytes",
-        ),
-        (
-            "name = \"s1\"",
-            "name = \"s1\", trim_to = 60",
-            "`switch[0].trim_to`: packets that were cut wait with the highest of several priorities\n  hint: priorities = 2",
-        ),
-        (
-            "name = \"s1\"",
-            "name = \"s1\", spray = true",
-            "line 4: `switch[0].spray`: ",
-        ),
-        (
             "[\"s1\", \"b\"]",
             "[\"sl\", \"b\"]",
             "line 5: `link[1].between[0]`: no host or switch `sl`\n  hint: did you mean `s1`?",
@@ -360,6 +325,57 @@ fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
             "a change is of a link, with its rules, or of a host, or of a switch",
         ),
         (", state = \"down\"", "", "nothing changes here"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(SWITCHED.contains(from), "{from}");
+        let error = Scenario::parse(&SWITCHED.replacen(from, to, 1))
+            .expect_err(to)
+            .to_string();
+        assert!(
+            error.contains(expected),
+            "{to}:\n  got      {error}\n  expected {expected}"
+        );
+    }
+}
+
+#[test]
+fn ports_that_cannot_be_are_rejected_with_reason_and_place() {
+    let cases = [
+        (
+            "name = \"s1\"",
+            "name = \"s1\", priorities = 9",
+            "line 4: `switch[0].priorities`: 9 is no number of priorities\n  hint: 1 to 8",
+        ),
+        (
+            "name = \"lonely\"",
+            "name = \"lonely\", priorities = 0",
+            "line 3: `host[2].priorities`: 0 is no number of priorities",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", buffer = 0",
+            "`switch[0].buffer`: a buffer without room for a byte",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", shared = true",
+            "`switch[0].shared`: no `buffer` is given that ports could share",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", priorities = 2, trim_to = 59",
+            "`switch[0].trim_to`: a packet of 59 bytes may have no room for its IP header\n  hint: at least 60 bytes",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", trim_to = 60",
+            "`switch[0].trim_to`: packets that were cut wait with the highest of several priorities\n  hint: priorities = 2",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", spray = true",
+            "line 4: `switch[0].spray`: ",
+        ),
     ];
     for (from, to, expected) in cases {
         assert!(SWITCHED.contains(from), "{from}");
