@@ -12,7 +12,7 @@ use hawser_engine::{ConfigError, Stack, StackConfig};
 use hawser_time::Instant;
 
 use crate::app::bulk::Bulk;
-use crate::app::messages::{Messages, Schedule};
+use crate::app::messages::{Messages, Pace, Schedule};
 use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
 use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
@@ -24,7 +24,8 @@ use crate::paths::Graph;
 use crate::rng::Rng;
 use crate::scenario::units::{Sizes, Value};
 use crate::scenario::{
-    Closing, Connection, Delivery, End, Flow, Link, Opening, Rules, Scenario, ScenarioError, Spray, State,
+    Arrivals, Closing, Connection, Delivery, End, Flow, Link, Opening, Rules, Scenario, ScenarioError, Spray,
+    State,
 };
 use crate::switch::{Directory, Spread, Switch};
 use crate::wire::SimWire;
@@ -412,8 +413,12 @@ fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
     }
     if let Some(messages) = flow.messages {
         let back = if messages.both_ways { messages.count } else { 0 };
-        let mut draw =
-            |count| Schedule::draw(count, bounds(messages.size), messages.interval.into(), &mut rng);
+        let interval = messages.interval.into();
+        let pace = match messages.arrivals {
+            Arrivals::Even => Pace::Even(interval),
+            Arrivals::Poisson => Pace::Poisson(interval),
+        };
+        let mut draw = |count| Schedule::draw(count, bounds(messages.size), pace, &mut rng);
         let (forward, backward) = (draw(messages.count), draw(back));
         let end = |side| -> Box<dyn Script> {
             Box::new(Messages::new(side, forward.clone(), backward.clone(), start))

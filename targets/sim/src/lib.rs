@@ -14,7 +14,7 @@
 //! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed;
 //!   [`shrink`]: smaller ones that still fail
 //! * [`world`]: the event core; [`host`], [`app`], [`switch`]: what it runs; [`trace`]: its fingerprint
-//! * [`paths`]: which way frames go through switches
+//! * [`paths`]: which way frames go through switches; [`map`]: the network as a drawing
 //! * [`watch`]: how things are in the course of a run; [`standing`]: what the ends of a connection wait for at its end
 //! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
 //! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
@@ -36,6 +36,7 @@ pub mod frame;
 pub mod host;
 mod inbox;
 pub mod link;
+pub mod map;
 pub mod paths;
 pub mod pcap;
 pub mod pcapng;

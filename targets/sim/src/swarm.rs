@@ -26,8 +26,8 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
-    At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules, Scenario,
-    State,
+    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Pairs, Request,
+    Rules, Scenario, State,
 };
 
 /// When the network heals.
@@ -116,6 +116,7 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         forget: ends,
         bounds: Bounds::default(),
         idle_packets: IDLE_PACKETS,
+        topology: None,
         program: subject.program.to_owned(),
         engine: None,
         params: std::collections::BTreeMap::new(),
@@ -261,6 +262,7 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
         at: Span(rng.below(3) * span(rng, 0, 5 * SECOND).0),
         count: 1,
         one_port: false,
+        pairs: Pairs::All,
         spacing: Span(0),
         port: None,
         family: Some([4, 6][rng.below(2) as usize]),
@@ -324,6 +326,7 @@ fn messages(rng: &mut Rng) -> Messages {
         both_ways: rng.chance(0.5),
         delivery: Delivery::Stream,
         may_lose: Share(1.0),
+        arrivals: Arrivals::Even,
     }
 }
 

@@ -76,6 +76,7 @@ fn the_reference_names_every_key() {
         "zzz = 1",
         "host = [{ zzz = 1 }]",
         "switch = [{ zzz = 1 }]",
+        "topology = { zzz = 1 }",
         "link = [{ zzz = 1 }]",
         "link = [{ both = { zzz = 1 } }]",
         "at = [{ zzz = 1 }]",

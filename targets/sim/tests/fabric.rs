@@ -336,3 +336,61 @@ fn switches_that_follow_one_another_choose_anew() {
         .collect();
     assert_eq!(kinds, [[2, 10], [2, 12], [4, 10], [4, 12]].map(Vec::from).into());
 }
+
+/// Al-Fares et al.: with a path for each host of a pod, a permutation of hosts of different pods has its whole rate where
+/// packets are spread. Sixteen bulk transfers at 1 Gbit/s take little longer than one.
+#[test]
+fn a_fat_tree_carries_a_permutation() {
+    let go = |flow: &str| {
+        go(&format!(
+            "program = 'tcp'\nduration = '1min'\n[topology]\nkind = 'fat-tree'\nports = 4\n\
+             host_link = {{ rate = '1Gbit/s', delay = '5us' }}\ncore_link = {{ rate = '1Gbit/s', delay = '5us' }}\n\
+             [[flow]]\n{flow}\nbulk = {{ bytes = '1MB' }}\n"
+        ))
+    };
+    let shifted: Vec<String> = (0..16).map(|host| format!("h{}", (host + 4) % 16)).collect();
+    let all = go(&format!("from = 'h[0-15]'\nto = {shifted:?}\npairs = 'in-order'"));
+    assert!(all.ok && all.flows.len() == 16, "{all}");
+    // What goes up from the edge goes to the core: nobody stays in its pod.
+    let up = |from: &str, to: &str| -> u64 {
+        let links = all.links.iter();
+        let between = links.filter(|link| link.from.starts_with(from) && link.to.starts_with(to));
+        between.map(|link| link.delivered).sum()
+    };
+    let (hosts, edge, core) = (
+        up("h", "edge"),
+        up("edge", "aggregation"),
+        up("aggregation", "core"),
+    );
+    assert!(
+        hosts == edge && edge == core && hosts > 16 * 690,
+        "{hosts} {edge} {core}"
+    );
+    let aggregation = up("core", "aggregation");
+    assert_eq!((aggregation, up("edge", "h")), (hosts, hosts));
+}
+
+/// All that many send to one leaves by one line: the last byte comes when that line has carried everything.
+#[test]
+fn an_incast_takes_as_long_as_the_receivers_line() {
+    let report = go(&format!(
+        "program = '{}'\nduration = '1min'\n[topology]\nkind = 'leaf-spine'\nleaves = 3\nspines = 2\nhosts = 8\n\
+         host_link = {{ rate = '1Gbit/s', delay = '1us' }}\ncore_link = {{ rate = '4Gbit/s', delay = '1us' }}\n\
+         [[flow]]\nfrom = 'h[8-23]'\nto = 'h0'\none_way = true\n\
+         messages = {{ count = 20, size = 968, delivery = 'datagrams' }}\n",
+        datagrams().display()
+    ));
+    assert!(report.ok && report.flows.len() == 16, "{report}");
+    let last = report
+        .flows
+        .iter()
+        .filter_map(|flow| flow.times.as_ref())
+        .map(|times| times.max)
+        .fold(0.0, f64::max);
+    // Packets of 1,000 bytes take 8 us at 1 Gbit/s and 2 us at 4: the first one four lines, and 1 us on each.
+    let first = 8.0 + 2.0 + 2.0 + 8.0 + 4.0;
+    let expected = (first + 8.0 * (16.0 * 20.0 - 1.0)) / 1e6;
+    assert!((last - expected).abs() < 1e-9, "{last} of {expected}");
+    let port = link(&report, "leaf0", "h0");
+    assert_eq!(port.delivered, 320);
+}

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use hawser_time::Instant;
+use hawser_time::{Instant, nanos};
 
 use super::{Script, Side};
 use crate::rng::Rng;
@@ -16,23 +16,41 @@ use crate::rng::Rng;
 pub struct Schedule {
     /// Where each message ends, from the start of its direction.
     ends: Vec<u64>,
-    /// From one to the next.
-    interval: Duration,
+    /// When each is due, from the start.
+    due: Vec<Duration>,
+}
+
+/// From one message to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Always as long.
+    Even(Duration),
+    /// So long on average, each independently of the others: a Poisson process.
+    Poisson(Duration),
 }
 
 impl Schedule {
-    /// `count` messages with sizes drawn between the given bounds, at least 1 byte each.
+    /// `count` messages with sizes drawn between the given bounds, at least 1 byte each. The first is due at once.
     #[must_use]
-    pub fn draw(count: u64, size: (u64, u64), interval: Duration, rng: &mut Rng) -> Schedule {
+    pub fn draw(count: u64, size: (u64, u64), pace: Pace, rng: &mut Rng) -> Schedule {
         let mut end = 0;
         let ends = (0..count).map(|_| {
             end = u64::saturating_add(end, rng.between(size.0, size.1).max(1));
             end
         });
-        Schedule {
-            ends: ends.collect(),
-            interval,
-        }
+        let ends = ends.collect();
+        let mut next = Duration::ZERO;
+        let due = (0..count).map(|_| {
+            let due = next;
+            let gap = match pace {
+                Pace::Even(gap) => gap,
+                Pace::Poisson(mean) => Duration::from_nanos((nanos(mean) as f64 * rng.exponential()) as u64),
+            };
+            next = next.saturating_add(gap);
+            due
+        });
+        let due = due.collect();
+        Schedule { ends, due }
     }
 
     /// The size of each message.
@@ -56,7 +74,7 @@ impl Schedule {
 
     /// When the n-th message, the first being 0, is due after a start.
     fn due(&self, start: Instant, n: usize) -> Instant {
-        start + self.interval.saturating_mul(n as u32)
+        start + self.due.get(n).copied().unwrap_or_default()
     }
 }
 
@@ -143,7 +161,12 @@ mod tests {
 
     #[test]
     fn messages_are_due_at_their_pace_and_timed_from_then() {
-        let schedule = Schedule::draw(3, (10, 10), Duration::from_nanos(100), &mut Rng::new(1, "sizes"));
+        let schedule = Schedule::draw(
+            3,
+            (10, 10),
+            Pace::Even(Duration::from_nanos(100)),
+            &mut Rng::new(1, "sizes"),
+        );
         let mut client = Messages::new(Side::Client, schedule.clone(), Schedule::default(), at(1000));
         let mut server = Messages::new(Side::Server, schedule, Schedule::default(), at(1000));
         assert_eq!(
@@ -158,5 +181,22 @@ mod tests {
         server.on_received(at(1040), 15);
         server.on_received(at(1260), 30);
         assert_eq!(server.times(), [40, 160, 60].map(Duration::from_nanos));
+    }
+
+    #[test]
+    fn messages_of_a_poisson_process_are_due_in_order_at_the_mean_pace() {
+        let count = 10_000;
+        let mean = Duration::from_micros(50);
+        let schedule = Schedule::draw(count, (1, 1), Pace::Poisson(mean), &mut Rng::new(3, "gaps"));
+        assert!(schedule.due.is_sorted() && schedule.due[0] == Duration::ZERO);
+        // The last of n - 1 gaps is due within five standard deviations, each a mean.
+        let (last, gaps) = (schedule.due[count as usize - 1].as_secs_f64(), (count - 1) as f64);
+        let expected = mean.as_secs_f64() * gaps;
+        assert!(
+            (last - expected).abs() < 5.0 * mean.as_secs_f64() * gaps.sqrt(),
+            "{last}"
+        );
+        let even = Schedule::draw(3, (1, 1), Pace::Even(mean), &mut Rng::new(3, "gaps"));
+        assert_eq!(even.due, [0, 50, 100].map(Duration::from_micros));
     }
 }

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::there_are;
 use super::{
-    At, Bytes, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Rules, Scenario, ScenarioError, Span,
-    Switch,
+    At, Bytes, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario, ScenarioError,
+    Span, Switch,
 };
 use crate::paths::{Graph, Towards};
 
@@ -47,6 +47,10 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     }
     if scenario.program.is_empty() {
         return Err(ScenarioError::new("program", "no program is named").with_hint(PROGRAM_HINT));
+    }
+    if scenario.host.is_empty() {
+        let error = ScenarioError::new("host", "no hosts");
+        return Err(error.with_hint("`[[host]]` tables, or a `[topology]`"));
     }
     let sizes = [
         ("host", scenario.host.len(), HOSTS_MAX),
@@ -293,9 +297,19 @@ impl Reached {
 }
 
 fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &str) -> Checked {
-    let from = known_hosts(scenario, &flow.from, &format!("{path}.from"))?;
-    let to = known_hosts(scenario, &flow.to, &format!("{path}.to"))?;
-    for (from, to) in from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))) {
+    known_hosts(scenario, &flow.from, &format!("{path}.from"))?;
+    known_hosts(scenario, &flow.to, &format!("{path}.to"))?;
+    let lengths = [&flow.from, &flow.to].map(|hosts| hosts.names().len());
+    if flow.pairs == Pairs::InOrder && lengths[0] != lengths[1] {
+        let message = format!("{} hosts do not pair off with {}", lengths[0], lengths[1]);
+        return Err(ScenarioError::new(format!("{path}.pairs"), message));
+    }
+    if flow.pairs().next().is_none() {
+        let error = ScenarioError::new(path, "no host connects to another one");
+        return Err(error.with_hint("a flow has two different ends"));
+    }
+    for (from, to) in flow.pairs() {
+        let [from, to] = [from, to].map(|name| scenario.host_number(name).unwrap_or(0));
         if reached.has(from, to) {
             continue;
         }
@@ -417,25 +431,22 @@ fn check_ports(scenario: &Scenario) -> Checked {
     Ok(())
 }
 
-/// The numbers of one host, or of several different ones.
-fn known_hosts(scenario: &Scenario, hosts: &Hosts, path: &str) -> Result<Vec<usize>, ScenarioError> {
+/// One host, or several different ones.
+fn known_hosts(scenario: &Scenario, hosts: &Hosts, path: &str) -> Checked {
     let names = hosts.names();
     if let [name] = names {
-        return Ok(vec![known_host(scenario, name, path.to_owned())?]);
+        return known_host(scenario, name, path.to_owned()).map(|_| ());
     }
-    let mut numbers = Vec::new();
+    let mut numbers = BTreeSet::new();
     for (i, name) in names.iter().enumerate() {
         let path = format!("{path}[{i}]");
         let number = known_host(scenario, name, path.clone())?;
-        if numbers.contains(&number) {
-            return Err(ScenarioError::new(
-                path,
-                format!("`{name}` is in the list already"),
-            ));
+        if !numbers.insert(number) {
+            let message = format!("`{name}` is in the list already");
+            return Err(ScenarioError::new(path, message));
         }
-        numbers.push(number);
     }
-    Ok(numbers)
+    Ok(())
 }
 
 /// A host's number.

@@ -1,10 +1,10 @@
 //! The connections that a scenario's flows make: from which host to which, between which addresses and ports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use super::check::addresses_of;
-use super::{Flow, Opening, Scenario, ScenarioError};
+use super::{Flow, Opening, Pairs, Scenario, ScenarioError};
 
 /// The first port that a client has whose server's port is shared: below those that stacks give out by themselves.
 const FIRST_CLIENT_PORT: u16 = 20_001;
@@ -82,19 +82,32 @@ impl Scenario {
 }
 
 impl Flow {
-    /// Each of its clients' hosts with each of its servers'.
+    /// Which host connects to which, by clients, then by servers.
     pub fn pairs(&self) -> impl Iterator<Item = (&String, &String)> {
-        let to = || self.to.names().iter();
-        self.from
-            .names()
-            .iter()
-            .flat_map(move |from| to().map(move |to| (from, to)))
+        let (from, to) = (self.from.names(), self.to.names());
+        let is_one = move |client: usize, server: usize| match self.pairs {
+            Pairs::All => true,
+            Pairs::Others => from[client] != to[server],
+            Pairs::InOrder => client == server,
+        };
+        let all = (0..from.len()).flat_map(move |client| (0..to.len()).map(move |server| (client, server)));
+        all.filter(move |(client, server)| is_one(*client, *server))
+            .map(move |(client, server)| (&from[client], &to[server]))
     }
 
     /// How many connections it makes, one after the other included.
     #[must_use]
     pub fn connections(&self) -> Option<u64> {
-        let pairs = self.from.names().len().checked_mul(self.to.names().len())? as u64;
+        let (from, to) = (self.from.names(), self.to.names());
+        let product = from.len().checked_mul(to.len())?;
+        let pairs = match self.pairs {
+            Pairs::All => product,
+            Pairs::Others => {
+                let from: BTreeSet<&String> = from.iter().collect();
+                product - to.iter().filter(|name| from.contains(name)).count()
+            }
+            Pairs::InOrder => from.len().min(to.len()),
+        } as u64;
         self.count
             .checked_mul(pairs)?
             .checked_mul(self.again.checked_add(1)?)

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One host by its name, or a list of them: the flow is then opened from each, or to each.
+/// The maximum number of hosts in a range.
+const RANGE_MAX: u32 = 1000;
+
+/// One host by its name, or a list or a range of them: the flow is then opened from each, or to each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts(Vec<String>);
 
@@ -27,6 +30,25 @@ impl Hosts {
     pub fn several(names: Vec<String>) -> Option<Hosts> {
         (!names.is_empty()).then_some(Hosts(names))
     }
+}
+
+/// The names that a name with a range stands for, both ends included: `h[0-2]` is `h0`, `h1`, `h2`. Others stand for
+/// themselves.
+fn expand(name: &str) -> Result<Vec<String>, String> {
+    let Some((prefix, range)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) else {
+        return Ok(vec![name.to_owned()]);
+    };
+    let bounds = range.split_once('-').and_then(|(first, last)| {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|_| !text.starts_with('+'));
+        Some((number(first)?, number(last)?))
+    });
+    let Some((first, last)) = bounds.filter(|(first, last)| first <= last) else {
+        return Err(format!("`{name}` is no range of hosts: one is written h[0-15]"));
+    };
+    if last - first >= RANGE_MAX {
+        return Err(format!("`{name}` is more than {RANGE_MAX} hosts"));
+    }
+    Ok((first..=last).map(|number| format!("{prefix}{number}")).collect())
 }
 
 impl From<&str> for Hosts {
@@ -81,13 +103,13 @@ impl<'de> Deserialize<'de> for Hosts {
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Hosts, E> {
-                Ok(name.into())
+                expand(name).map(Hosts).map_err(E::custom)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Hosts, A::Error> {
                 let mut all = Vec::new();
-                while let Some(name) = names.next_element()? {
-                    all.push(name);
+                while let Some(name) = names.next_element::<String>()? {
+                    all.extend(expand(&name).map_err(de::Error::custom)?);
                 }
                 Hosts::several(all).ok_or_else(|| de::Error::custom("a list without a host"))
             }

@@ -3,12 +3,14 @@
 //!
 //! * [`units`]: quantities as text
 //! * [`error`]: what is wrong with a file, and where
+//! * `topology`: networks by name and numbers
 //! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
 
 mod check;
 mod connections;
 pub mod error;
 mod hosts;
+mod topology;
 pub mod units;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use crate::link::Profile;
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
+pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 
 /// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport
@@ -61,12 +64,17 @@ pub struct Scenario {
     /// Values for the program's params.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
+    /// Hosts, switches and links by name and numbers; [`Scenario::parse`] puts them before those that are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
     /// The hosts.
+    #[serde(default)]
     pub host: Vec<Host>,
     /// The switches between them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switch: Vec<Switch>,
     /// The links between them.
+    #[serde(default)]
     pub link: Vec<Link>,
     /// The applications.
     pub flow: Vec<Flow>,
@@ -106,6 +114,7 @@ pub enum Engine {
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its addresses with prefix lengths; by default, for the n-th host, `10.0.0.n/16` and
     /// `fd00::n/64`.
@@ -129,11 +138,40 @@ pub struct Host {
     pub priorities: u8,
 }
 
+impl Default for Host {
+    fn default() -> Host {
+        Host {
+            name: String::new(),
+            addresses: Vec::new(),
+            mtu: defaults::mtu(),
+            buffer: None,
+            program: None,
+            params: BTreeMap::new(),
+            priorities: defaults::one_priority(),
+        }
+    }
+}
+
+impl Default for Switch {
+    fn default() -> Switch {
+        Switch {
+            name: String::new(),
+            priorities: defaults::one_priority(),
+            buffer: None,
+            shared: false,
+            mark_above: None,
+            trim_to: None,
+            spray: None,
+        }
+    }
+}
+
 /// A switch: it stores frames and forwards them to where they want to go, along shortest paths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
     /// Its name, which no host has.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
     #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
@@ -291,6 +329,9 @@ pub struct Flow {
     pub from: Hosts,
     /// The host that listens, or several: to each of them.
     pub to: Hosts,
+    /// Which of them belong together.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pairs: Pairs,
     /// When it starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at: Span,
@@ -350,6 +391,19 @@ pub struct Flow {
     /// Messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Messages>,
+}
+
+/// Which of a flow's hosts connect to which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairs {
+    /// Each of the ones to each of the others.
+    #[default]
+    All,
+    /// Each of the ones to each of the others but itself.
+    Others,
+    /// The first to the first, the second to the second, and so on.
+    InOrder,
 }
 
 /// Who opens a flow.
@@ -438,9 +492,12 @@ pub struct Messages {
     pub count: u64,
     /// Size of each.
     pub size: Sizes,
-    /// From one to the next.
+    /// From one to the next, or the mean of that.
     #[serde(default)]
     pub interval: Span,
+    /// Whether they are due evenly, or at random times.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub arrivals: Arrivals,
     /// Whether the server sends as many too.
     #[serde(default)]
     pub both_ways: bool,
@@ -450,6 +507,17 @@ pub struct Messages {
     /// The largest share of datagrams that may be lost.
     #[serde(default = "defaults::any", skip_serializing_if = "is_any")]
     pub may_lose: Share,
+}
+
+/// When messages are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// One every interval.
+    #[default]
+    Even,
+    /// Independently of one another, one in an interval on average: a Poisson process.
+    Poisson,
 }
 
 /// What a transport promises about messages.
@@ -471,7 +539,8 @@ impl Scenario {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        let scenario: Scenario = error::read(text)?;
+        let mut scenario: Scenario = error::read(text)?;
+        scenario.expand().map_err(|error| error.located(text))?;
         scenario.check().map_err(|error| error.located(text))?;
         Ok(scenario)
     }

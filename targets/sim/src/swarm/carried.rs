@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Share, Sizes, Span};
-use crate::scenario::{Bounds, Bulk, Closing, Delivery, Flow, Messages, Scenario};
+use crate::scenario::{Arrivals, Bounds, Bulk, Closing, Delivery, Flow, Messages, Scenario};
 
 use super::{EARLY, Subject, span};
 
@@ -119,6 +119,7 @@ fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> M
         both_ways: back > 0 && !carried.one_way,
         delivery: carried.delivery,
         may_lose: Share(1.0),
+        arrivals: Arrivals::Even,
     }
 }
 

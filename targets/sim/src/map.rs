@@ -1,0 +1,213 @@
+//! A scenario's network as something to draw: which nodes there are, in rows, and what lies between them.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+
+use crate::link::Profile;
+use crate::scenario::units::{Rate, Span};
+use crate::scenario::{Link, Scenario};
+
+/// The most links whose rates and delays are written beside them; beyond that they are tool tips alone.
+const LABELS_MAX: usize = 40;
+
+/// Nodes and links of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// The scenario's name.
+    pub name: String,
+    /// The hosts, then the switches, in the scenario's order.
+    pub nodes: Vec<Node>,
+    /// The links.
+    pub links: Vec<Edge>,
+}
+
+/// A host or a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a host.
+    pub is_host: bool,
+    /// How many links lie between it and the nearest host; hosts are the row 0.
+    pub row: usize,
+    /// Its place in its row.
+    pub place: usize,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The nodes at its ends.
+    pub ends: [usize; 2],
+    /// Rate and delay, of both directions where they differ; empty where it has neither.
+    pub label: String,
+}
+
+impl Map {
+    /// The map of a scenario.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Map {
+        let number = |name: &str| scenario.node_number(name).unwrap_or(0);
+        let links: Vec<Edge> = scenario
+            .link
+            .iter()
+            .map(|link| Edge {
+                ends: [number(&link.between[0]), number(&link.between[1])],
+                label: label(link),
+            })
+            .collect();
+        let hosts = scenario.host.iter().map(|host| (&host.name, true));
+        let switches = scenario.switch.iter().map(|switch| (&switch.name, false));
+        let all: Vec<(&String, bool)> = hosts.chain(switches).collect();
+        let mut places = Vec::new();
+        let nodes = all
+            .iter()
+            .zip(rows(all.len(), scenario.host.len(), &links))
+            .map(|((name, is_host), row)| {
+                places.resize(places.len().max(row + 1), 0);
+                places[row] += 1;
+                Node {
+                    name: (*name).clone(),
+                    is_host: *is_host,
+                    row,
+                    place: places[row] - 1,
+                }
+            })
+            .collect();
+        Map {
+            name: scenario.name.clone(),
+            nodes,
+            links,
+        }
+    }
+
+    /// How many nodes a row has.
+    #[must_use]
+    pub fn width(&self, row: usize) -> usize {
+        self.nodes.iter().filter(|node| node.row == row).count()
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.nodes.iter().map(|node| node.row + 1).max().unwrap_or(0)
+    }
+
+    /// The graph in the language of Graphviz.
+    #[must_use]
+    pub fn dot(&self) -> String {
+        let mut out = format!("graph {} {{\n  node [shape=box];\n", quoted(&self.name));
+        for row in (0..self.rows()).rev() {
+            out += "  { rank=same;";
+            for node in self.nodes.iter().filter(|node| node.row == row) {
+                let shape = if node.is_host { " [shape=ellipse]" } else { "" };
+                let _ = write!(out, " {}{shape};", quoted(&node.name));
+            }
+            out += " }\n";
+        }
+        for link in &self.links {
+            // What is nearer to the hosts comes second: Graphviz puts it below.
+            let mut ends = link.ends.map(|end| &self.nodes[end]);
+            ends.sort_by_key(|node| std::cmp::Reverse(node.row));
+            let label = quoted(&link.label);
+            let shown = match self.links.len() {
+                0..=LABELS_MAX => format!("label={label}, tooltip={label}"),
+                _ => format!("tooltip={label}"),
+            };
+            let [one, other] = ends.map(|node| quoted(&node.name));
+            let _ = writeln!(out, "  {one} -- {other} [{shown}];");
+        }
+        out + "}\n"
+    }
+}
+
+/// How far each node is from the nearest host; switches without one are in the first row of switches.
+fn rows(nodes: usize, hosts: usize, links: &[Edge]) -> Vec<usize> {
+    let mut neighbours = vec![Vec::new(); nodes];
+    for Edge {
+        ends: [one, other], ..
+    } in links
+    {
+        neighbours[*one].push(*other);
+        neighbours[*other].push(*one);
+    }
+    let mut rows = vec![None; nodes];
+    rows[..hosts].fill(Some(0));
+    let mut reached: VecDeque<(usize, usize)> = (0..hosts).map(|host| (host, 0)).collect();
+    while let Some((node, row)) = reached.pop_front() {
+        for next in &neighbours[node] {
+            if rows[*next].is_none() {
+                rows[*next] = Some(row + 1);
+                reached.push_back((*next, row + 1));
+            }
+        }
+    }
+    rows.into_iter().map(|row| row.unwrap_or(1)).collect()
+}
+
+fn label(link: &Link) -> String {
+    let of = |rules| {
+        let mut profile = Profile::default();
+        link.both.apply(&mut profile);
+        crate::scenario::Rules::apply(rules, &mut profile);
+        let rate = profile.rate.map(|rate| Rate(rate).to_string());
+        let delay = hawser_time::nanos(profile.delay);
+        let delay = (delay > 0).then(|| Span(delay).to_string());
+        let parts: Vec<String> = rate.into_iter().chain(delay).collect();
+        parts.join(", ")
+    };
+    let (forward, backward) = (of(&link.forward), of(&link.backward));
+    match forward == backward {
+        true => forward,
+        false => format!("{forward} / {backward}"),
+    }
+}
+
+/// A text as Graphviz quotes it.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(text: &str) -> Map {
+        let flow = "[[flow]]\nfrom = 'h0'\nto = 'h1'\nbulk = { bytes = 1 }\n";
+        let scenario = Scenario::parse(&format!("program = 'x'\n{text}\n{flow}"));
+        Map::of(&scenario.unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    #[test]
+    fn hosts_are_at_the_bottom_and_switches_by_their_distance_from_them() {
+        let map = map("topology = { kind = 'fat-tree', ports = 4 }");
+        let widths: Vec<usize> = (0..map.rows()).map(|row| map.width(row)).collect();
+        assert_eq!(widths, [16, 8, 8, 4], "hosts, edge, aggregation, core");
+        let core = map
+            .nodes
+            .iter()
+            .find(|node| node.name == "core3")
+            .expect("a core switch");
+        assert_eq!((core.row, core.place, core.is_host), (3, 3, false));
+        assert_eq!(map.links.len(), 48);
+    }
+
+    #[test]
+    fn graphviz_has_rows_and_labels() {
+        let map = map("name = 'a \"b\"'\n[topology]\nkind = 'dumbbell'\nhosts = 1\n\
+             host_link = { rate = '1Gbit/s', delay = '1us' }\n");
+        let expected = "graph \"a \\\"b\\\"\" {\n  node [shape=box];\n  { rank=same; \"left\"; \"right\"; }\n  \
+            { rank=same; \"h0\" [shape=ellipse]; \"h1\" [shape=ellipse]; }\n  \
+            \"left\" -- \"h0\" [label=\"1Gbit/s, 1us\", tooltip=\"1Gbit/s, 1us\"];\n  \
+            \"right\" -- \"h1\" [label=\"1Gbit/s, 1us\", tooltip=\"1Gbit/s, 1us\"];\n  \
+            \"left\" -- \"right\" [label=\"\", tooltip=\"\"];\n}\n";
+        assert_eq!(map.dot(), expected);
+    }
+
+    #[test]
+    fn directions_that_differ_are_both_written() {
+        let text = "host = [{ name = 'h0' }, { name = 'h1' }]\n[[link]]\nbetween = ['h0', 'h1']\n\
+                    both = { delay = '2ms' }\nforward = { rate = '8Mbit/s' }\n";
+        assert_eq!(map(text).links[0].label, "8Mbit/s, 2ms / 2ms");
+    }
+}
