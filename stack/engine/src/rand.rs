@@ -1,5 +1,5 @@
 //! Random bits from one seed of 256 bits, in streams that are independent of each other: for programs (`ev.rand`), for
-//! the keys of our own tables, and for port numbers.
+//! the keys of our own tables, for port numbers and the numbers of messages.
 //!
 //! ChaCha with 8 rounds (Bernstein, 2008; Aumasson, "Too Much Crypto", 2019, on how many it takes): whoever sees some
 //! bits of a stream, as in port numbers or in what a program sends, learns nothing of the others, neither of those
@@ -43,6 +43,8 @@ pub(crate) enum Purpose {
     Tables,
     /// Port numbers.
     Ports,
+    /// The numbers of messages.
+    Messages,
 }
 
 /// One stream of a seed.

@@ -198,8 +198,12 @@ impl Effects<'_> {
     fn add_tx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let (slot, place) = self.sender(record, &rec.uid)?;
-        // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
-        let room = self.state.room_to_send(slot);
+        // A request's bytes were found room for, those of a message beyond what the context has earned; a chain that
+        // sends what a packet brought may be clipped.
+        let room = match self.cause.application {
+            true => self.cause.buffer.len() as u64,
+            false => self.state.room_to_send(slot),
+        };
         let unit = self.state.contexts.entry_mut(slot).units.sending(place)?;
         let before = unit.held();
         for bytes in self.cause.buffer.get(rec.addr, rec.len.min(room)) {

@@ -73,7 +73,7 @@ pub struct Stack {
     timers_wait: Instant,
     /// The number of the last buffer that addresses referred to.
     last_buffer: u32,
-    /// How many messages endpoints have sent: the number of the last.
+    /// The number of the last message of an endpoint.
     calls: u64,
     work: Work,
 }
@@ -170,7 +170,7 @@ impl Stack {
             },
             timers_wait: Instant::ORIGIN,
             last_buffer: 0,
-            calls: 0,
+            calls: stream(Purpose::Messages).bits() >> 2,
             work: Work::default(),
         };
         stack.want_signals(0);
