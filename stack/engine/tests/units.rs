@@ -340,6 +340,8 @@ fn a_message_goes_out_whole_or_not_at_all() {
     // The first may be longer than what a connection holds before any bytes have left it.
     assert_eq!(send(4 * first), Ok(true));
     assert_eq!(send(1), Ok(false), "this program never lets bytes go");
+    assert_eq!(stack.held_bytes().0, 4 * limits.first_bytes, "all of it");
+    assert_eq!(stack.counters().clipped_sending, 0);
     assert_eq!(
         [RequestError::MessageTooLong(1), RequestError::MessageEmpty].map(RequestError::errno),
         [Errno(90), Errno(22)],
