@@ -429,7 +429,7 @@ mod tests {
         let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
             (1..=300).filter(|seed| is(&scenario(*seed, subject))).count()
         };
-        let conditions: [Condition<'_>; 16] = [
+        let conditions: [Condition<'_>; 19] = [
             (&|s| s.bounds.time.is_some(), None),
             (
                 &|s| s.flow.iter().any(|f| f.bulk.is_some_and(|b| b.bytes.0 > 8 << 20)),
@@ -472,6 +472,21 @@ mod tests {
             (
                 &|s| s.bounds.time.is_some() && s.flow[0].receive_buffer.is_some(),
                 Some(Ability::FlowControl),
+            ),
+            (
+                &|s| s.link[0].forward.drop.is_some() && s.link[0].backward.drop.is_some(),
+                Some(Ability::Congestion),
+            ),
+            (
+                &|s| {
+                    let mut drops = [&s.link[0].forward, &s.link[0].backward].into_iter();
+                    drops.any(|rules| rules.drop.as_ref().is_some_and(|drop| drop.len() > 8))
+                },
+                Some(Ability::Congestion),
+            ),
+            (
+                &|s| s.flow[0].messages.is_some() && s.bounds.time.is_some() && s.at.len() == 8,
+                Some(Ability::RoundTrip),
             ),
         ];
         for (number, (is, ability)) in conditions.into_iter().enumerate() {

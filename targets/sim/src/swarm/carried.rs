@@ -66,8 +66,8 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     let packets = messages.count * if messages.both_ways { 2 } else { 1 };
     let bounds =
         line.map(|line| super::themes::bounds((packets * messages.size.max, packets), line, subject));
-    // Datagrams come at a pace.
-    let is_timed = time.is_some() && carried.delivery != Delivery::Datagrams;
+    // Datagrams come at a pace, and so does what was drawn for a line that is cut.
+    let is_timed = time.is_some() && carried.delivery != Delivery::Datagrams && scenario.at.is_empty();
     scenario.bounds = bounds.map_or_else(Bounds::default, |bounds| Bounds {
         time: bounds.time.filter(|_| is_timed),
         ..bounds

@@ -4,7 +4,8 @@ use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, Subject, healin
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
 use crate::scenario::{
-    Abort, At, Bounds, Bulk, Closing, End, Flow, Link, Opening, Request, Rules, Scenario, State,
+    Abort, At, Bounds, Bulk, Closing, Delivery, End, Flow, Link, Messages, Opening, Request, Rules, Scenario,
+    State,
 };
 
 /// The largest buffers by default: 4 MiB to send and 8 MiB to receive (`hawser_engine::Limits`). A long stream has more.
@@ -27,6 +28,10 @@ const NOTICE_RESET: Span = Span(3 * SECOND);
 const NOTICE_FORGOTTEN: Span = Span(50 * SECOND);
 /// As [`SENT_PER_BYTE`], through a queue that overflows.
 const NARROW_SENT_PER_BYTE: f64 = 1.2;
+/// The timeout before a round trip is known: it doubles with each that follows (RFC 6298, 2.1 and 5.5).
+const FIRST_TIMEOUT: u64 = SECOND;
+/// The same for the first data of a connection whose opening had to be repeated (RFC 6298, 5.7).
+const FIRST_TIMEOUT_OF_DATA: u64 = 3 * SECOND;
 /// How long a receiver may wait before it acknowledges.
 const UPDATE: u64 = 5 * MILLISECOND;
 
@@ -60,6 +65,12 @@ enum Theme {
     EarlyLoss,
     /// A receive buffer of a few packets: its sender waits for each update of the window.
     Updates,
+    /// The first packets of both ends are lost.
+    Opening,
+    /// Single packets of a transfer are lost.
+    Losses,
+    /// A stream at a pace is cut again and again.
+    Outages,
 }
 
 fn theme(rng: &mut Rng) -> Theme {
@@ -73,10 +84,13 @@ fn theme(rng: &mut Rng) -> Theme {
         39..43 => Theme::Abort,
         43..46 => Theme::Nobody,
         46..49 => Theme::Forgotten,
+        49..52 => Theme::Opening,
         52..55 => Theme::Longer,
         55..59 => Theme::Narrow,
         59..62 => Theme::EarlyLoss,
         62..65 => Theme::Updates,
+        65..68 => Theme::Losses,
+        68..71 => Theme::Outages,
         _ => Theme::Usual,
     }
 }
@@ -87,6 +101,7 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     let rng = &mut Rng::new(scenario.seed, "swarm/theme");
     let abilities = subject.abilities;
     let theme = theme(rng);
+    let is_adaptive = abilities.has(Ability::RoundTrip) && abilities.has(Ability::Congestion);
     let may_start = !matches!(theme, Theme::Again | Theme::Fall | Theme::Forgotten);
     match theme {
         Theme::Calm => calm(scenario, rng, subject, None),
@@ -104,6 +119,9 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
         Theme::Narrow if abilities.has(Ability::Congestion) => narrow(scenario, rng, subject),
         Theme::EarlyLoss if abilities.has(Ability::Congestion) => early_loss(scenario, rng, subject),
         Theme::Updates if abilities.has(Ability::FlowControl) => updates(scenario, rng),
+        Theme::Opening if is_adaptive => opening(scenario, rng),
+        Theme::Losses if is_adaptive => losses(scenario, rng),
+        Theme::Outages if is_adaptive => outages(scenario, rng),
         Theme::Usual
         | Theme::Stopped
         | Theme::Again
@@ -114,7 +132,10 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
         | Theme::Longer
         | Theme::Narrow
         | Theme::EarlyLoss
-        | Theme::Updates => {
+        | Theme::Updates
+        | Theme::Opening
+        | Theme::Losses
+        | Theme::Outages => {
             if rng.chance(0.2) {
                 asymmetric(&mut scenario.link[0], rng);
             }
@@ -544,4 +565,92 @@ fn updates(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.bounds.time = Some(Span(
         stop + halves * (2 * delay + UPDATE) + 20 * 2 * delay + SECOND,
     ));
+}
+
+/// Three times the client asks to open, and the server's first answer is lost. Each end repeats what its peer did not
+/// answer: a server that waited for its client to ask again would wait until that one's timeout, which has doubled three
+/// times. Then the first data are lost: they have a timeout of their own.
+fn opening(scenario: &mut Scenario, rng: &mut Rng) {
+    let delay = span(rng, MILLISECOND, 30 * MILLISECOND).0;
+    perfect(&mut scenario.link[0], 10_000_000, delay);
+    scenario.at.clear();
+    let (bytes, back) = (rng.between(1, 1000), rng.between(0, 1000));
+    let from_first = one_bulk(scenario, bytes, back).from == "a";
+    let client = [vec![1, 2, 3], (5..=rng.between(6, 7)).collect()].concat();
+    let link = &mut scenario.link[0];
+    let (forward, backward) = if from_first {
+        (client, vec![1])
+    } else {
+        (vec![1], client)
+    };
+    (link.forward.drop, link.backward.drop) = (Some(forward), Some(backward));
+    let repeated = (1 + 2 + 4) * FIRST_TIMEOUT + FIRST_TIMEOUT;
+    scenario.bounds.time = Some(Span(
+        repeated + FIRST_TIMEOUT_OF_DATA + 2 * SECOND + 20 * 2 * delay,
+    ));
+}
+
+/// One packet in forty to seventy is lost, on a short path. That packets behind it have arrived says so within a round
+/// trip, and the line is busy meanwhile; who waits for a timeout leaves it idle.
+fn losses(scenario: &mut Scenario, rng: &mut Rng) {
+    let (rate, delay) = (10_000_000, span(rng, MILLISECOND / 2, 3 * MILLISECOND).0);
+    perfect(&mut scenario.link[0], rate, delay);
+    scenario.at.clear();
+    for host in &mut scenario.host {
+        host.mtu = 1500;
+    }
+    let bytes = rng.between(1_400_000, 1_600_000);
+    let from_first = one_bulk(scenario, bytes, 0).from == "a";
+    let (mut lost, mut next) = (Vec::new(), rng.between(60, 90));
+    while next < bytes / 1500 - 100 {
+        lost.push(next);
+        next += rng.between(40, 70);
+    }
+    let line = bytes * 8 * SECOND / rate;
+    let rounds = 20 + lost.len() as u64;
+    let link = &mut scenario.link[0];
+    let rules = if from_first {
+        &mut link.forward
+    } else {
+        &mut link.backward
+    };
+    rules.drop = Some(lost);
+    // A quarter of the line's time for headers, and for windows that were halved.
+    scenario.bounds.time = Some(Span(line + line / 4 + rounds * 2 * delay));
+}
+
+/// Small messages at a pace, more than a window of them during each of four cuts. A sender that has timed out in one cut
+/// knows by the next one how long the round trip takes, and a timer that waits for an acknowledgement is not put off by
+/// what is sent meanwhile. Six seconds after the last cut nothing is left of it, and the last message takes its time.
+fn outages(scenario: &mut Scenario, rng: &mut Rng) {
+    let delay = span(rng, MILLISECOND, 30 * MILLISECOND).0;
+    perfect(&mut scenario.link[0], 10_000_000, delay);
+    scenario.at.clear();
+    let mut time = span(rng, 2 * SECOND, 3 * SECOND).0;
+    for _ in 0..4 {
+        let mended = time + span(rng, 2 * SECOND, 3 * SECOND).0;
+        for (time, state) in [(time, State::Down), (mended, State::Up)] {
+            scenario.at.push(At {
+                time: Span(time),
+                link: "wire".to_owned(),
+                state: Some(state),
+                ..At::default()
+            });
+        }
+        time = mended + span(rng, 4500 * MILLISECOND, 5500 * MILLISECOND).0;
+    }
+    let mended = scenario.at.last().map_or(0, |at| at.time.0);
+    let interval = span(rng, 8 * MILLISECOND, 12 * MILLISECOND).0;
+    let until = mended + 6 * SECOND;
+    let flow = one_bulk(scenario, 0, 0);
+    flow.bulk = None;
+    flow.messages = Some(Messages {
+        count: until / interval,
+        size: Sizes::one(100),
+        interval: Span(interval),
+        both_ways: false,
+        delivery: Delivery::Stream,
+        may_lose: Share(1.0),
+    });
+    scenario.bounds.time = Some(Span(until + 4 * 2 * delay + 100 * MILLISECOND));
 }
