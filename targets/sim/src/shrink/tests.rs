@@ -72,7 +72,7 @@ fn by_time() -> Failing {
 #[test]
 fn what_is_left_fails_and_no_step_more_does() {
     let mut seen = [0; CONDITIONS.len()];
-    for seed in 0..60 {
+    for seed in 0..120 {
         let scenario = scenario(seed);
         for (count, (name, condition, [flows, changes, max_rules])) in seen.iter_mut().zip(CONDITIONS) {
             let mut fails = |candidate: &Scenario| match condition(candidate) {
@@ -163,7 +163,7 @@ fn time_is_cut_only_where_the_run_does_not_end_by_it() {
 
 #[test]
 fn a_link_is_never_left_cut_or_worse_at_the_end() {
-    for seed in 0..60 {
+    for seed in 0..120 {
         let scenario = scenario(seed);
         for step in steps(&scenario, &Failing::default()) {
             let of_link = |at: &At, state| at.host.is_none() && at.state == Some(state);
