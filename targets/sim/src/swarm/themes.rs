@@ -4,8 +4,8 @@ use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, Subject, healin
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
 use crate::scenario::{
-    Abort, At, Bounds, Bulk, Closing, Delivery, End, Flow, Link, Messages, Opening, Request, Rules, Scenario,
-    State,
+    Abort, Arrivals, At, Bounds, Bulk, Closing, Delivery, End, Flow, Link, Messages, Opening, Request, Rules,
+    Scenario, State,
 };
 
 /// The largest buffers by default: 4 MiB to send and 8 MiB to receive (`hawser_engine::Limits`). A long stream has more.
@@ -648,6 +648,7 @@ fn outages(scenario: &mut Scenario, rng: &mut Rng) {
         count: until / interval,
         size: Sizes::one(100),
         interval: Span(interval),
+        arrivals: Arrivals::Even,
         both_ways: false,
         delivery: Delivery::Stream,
         may_lose: Share(1.0),
