@@ -88,6 +88,30 @@ fn a_packet_is_made_by_the_line_that_the_trace_names() {
 }
 
 #[test]
+fn a_packet_is_in_flight_until_the_last_switch_has_forwarded_it() {
+    const BOTTLENECK: &str = "examples/scenarios/tcp-bottleneck.toml";
+    // The first packet is host a's, and takes 12 ms to host c through two switches.
+    let (traced, ..) = hawser(
+        &["trace", BOTTLENECK, "--host", "c", "--to", "20ms", "--json"],
+        "",
+    );
+    let arrival = objects(&traced);
+    let arrival = arrival
+        .iter()
+        .find(|event| event["source"] == "packet")
+        .expect("it arrives");
+    let answers = answers(BOTTLENECK, "goto 12ms\nflight\nevent\nflight\n");
+    let numbers = |answer: &Value| -> Vec<u64> {
+        let packets = answer["flight"].as_array().expect("a list").iter();
+        packets.filter_map(|packet| packet["number"].as_u64()).collect()
+    };
+    let stop = &answers[1]["stop"];
+    assert_eq!((&stop["at_ns"], &stop["host"]), (&arrival["at_ns"], &json!("c")));
+    // It has arrived, and that of host b, which is 14 ms away, has not.
+    assert_eq!(numbers(&answers[2]), [2], "{answers:?}");
+}
+
+#[test]
 fn a_conversation_is_answered_line_by_line() {
     let commands =
         "break field cc.cwnd on a\ncontinue\nprint cc.cwnd > 0\nback\nreverse\nquit\nprint never\n";

@@ -114,6 +114,41 @@ fn each_packet_has_its_fate_and_the_line_that_sent_it() {
 }
 
 #[test]
+fn a_packet_is_drawn_once_however_many_switches_forward_it() {
+    let page = folder().join("bottleneck.html");
+    let report = sim(
+        "examples/scenarios/tcp-bottleneck.toml",
+        &["--html", &page.display().to_string()],
+    );
+    let drawn = data(&std::fs::read_to_string(&page).expect("it was written"));
+    let packets = drawn["packets"].as_array().expect("packets");
+    let links = report["links"].as_array().expect("links");
+    let is_host = |name: &Value| ["a", "b", "c"].contains(&name.as_str().expect("a name"));
+    let sent = links.iter().filter(|link| is_host(&link["from"]));
+    let sent: u64 = sent.filter_map(|link| link["sent"].as_u64()).sum();
+    assert_eq!(packets.len() as u64, sent);
+    // The shared queue is the only place where packets are lost: the link between the switches reports them.
+    let lost = links.iter().filter_map(|link| link["dropped"]["queue"].as_u64());
+    let lost: u64 = lost.sum();
+    let of_fate = |fate: &str| packets.iter().filter(|packet| packet["fate"] == fate).count() as u64;
+    assert!(lost > 0);
+    assert_eq!((of_fate("queue"), of_fate("delivered")), (lost, sent - lost));
+    // From host to host it is 12 or 14 ms.
+    for packet in packets.iter().filter(|packet| packet["fate"] == "delivered") {
+        let took = packet["end_ns"].as_u64().zip(packet["at_ns"].as_u64());
+        assert!(took.is_some_and(|(end, at)| end - at >= 12_000_000), "{packet}");
+        assert_eq!(packet["from"] == 2, packet["to"] != 2, "{packet}");
+    }
+    let queues: Vec<&str> = drawn["queues"]
+        .as_array()
+        .expect("queues")
+        .iter()
+        .filter_map(|q| q["name"].as_str())
+        .collect();
+    assert!(queues.contains(&"s1 to s2"), "{queues:?}");
+}
+
+#[test]
 fn what_is_not_drawn_is_counted() {
     let page = folder().join("few.html");
     let page_name = page.display().to_string();

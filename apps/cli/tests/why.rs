@@ -298,3 +298,39 @@ fn a_swarm_shrinks_its_first_failure_and_prints_why() {
         "{error}"
     );
 }
+
+#[test]
+fn packets_that_a_switch_which_is_down_loses_are_named_with_the_line_that_sent_them() {
+    let folder = Folder::new().expect("a folder");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("examples/scenarios/tcp-bottleneck.toml");
+    let text = std::fs::read_to_string(path).expect("the example");
+    let fall = "\n[[at]]\ntime = \"500ms\"\nswitch = \"s2\"\nstate = \"down\"\n";
+    std::fs::write(folder.join("run.toml"), text + fall).expect("write");
+    let (out, error, code) = hawser(&folder, &["sim", "run.toml"]);
+    assert_eq!(code, Some(1), "{error}");
+    let story = story(&out);
+    assert!(
+        story[0].starts_with("why: flow 0 (bulk a -> c:7001): client: not done"),
+        "{out}"
+    );
+    // Each direction of each link, those between switches included.
+    let links = story.iter().filter(|line| line.starts_with("  link "));
+    assert_eq!(links.count(), 8, "{out}");
+    // The last event sends once more, and the packet is lost at the switch.
+    let sender = std::fs::read_to_string(root.join("transports/tcp/output.mtp")).expect("the program");
+    let (_, last) = out.split_once("the last events:").expect("events");
+    let lost = last
+        .lines()
+        .find(|line| line.contains("lost by `down`"))
+        .expect("a lost packet");
+    let (_, line) = lost.rsplit_once("tcp/output.mtp:").expect("a line");
+    let line: usize = line.trim().parse().expect("a number");
+    assert!(
+        sender
+            .lines()
+            .nth(line - 1)
+            .expect("that line")
+            .contains("emit pkt_gen")
+    );
+}

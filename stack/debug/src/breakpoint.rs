@@ -100,9 +100,19 @@ pub(crate) enum Meant {
     Line(Vec<Option<(u32, u32, BTreeSet<EventId>)>>),
     Event(Vec<Option<EventId>>),
     Field(Vec<Vec<(ContextId, Leaf)>>),
-    /// Host and number of the instruction.
-    Packet(Option<(usize, u32)>),
+    Packet(Option<Origin>),
     Assert,
+}
+
+/// The instruction that a packet comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The number of the host.
+    pub(crate) host: usize,
+    /// Which of the host's lives: each numbers its instructions anew.
+    pub(crate) life: u32,
+    /// The number of the instruction.
+    pub(crate) cause: u32,
 }
 
 /// Finds a line in the programs: where a stop is possible there.

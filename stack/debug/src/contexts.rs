@@ -14,26 +14,26 @@ pub(crate) struct Contexts(pub(crate) BTreeMap<(ContextId, Id), Vec<u8>>);
 impl Contexts {
     /// An event took effect.
     pub(crate) fn apply(&mut self, seen: &Seen) {
-        if seen.outcome.is_none() {
+        if seen.kept.outcome.is_none() {
             return;
         }
-        let carried_out = matches!(seen.outcome, Some(Outcome::Done | Outcome::Stop));
+        let carried_out = matches!(seen.kept.outcome, Some(Outcome::Done | Outcome::Stop));
         let deleted = |on: u8| {
-            let mut records = seen.records.iter();
+            let mut records = seen.kept.records.iter();
             carried_out && records.any(|record| record.kind == RecordKind::DelContext && record.on == on)
         };
-        if let Some((id, before)) = &seen.before.keyed {
+        if let Some((id, before)) = &seen.kept.before.keyed {
             // Not always as it was left: the engine clears the timer that fires.
             let known = self.0.remove(&key(*id, before));
             debug_assert!(known.is_some(), "every context was made by an event");
         }
         let (keyed, fresh) = (deleted(hawser_ir::abi::ON_KEYED), deleted(ON_FRESH));
-        for (context, is_deleted) in [(&seen.context, keyed), (&seen.fresh, fresh)] {
+        for (context, is_deleted) in [(&seen.kept.context, keyed), (&seen.kept.fresh, fresh)] {
             if let Some((id, bytes)) = context.as_ref().filter(|_| !is_deleted) {
                 self.0.insert(key(*id, bytes), bytes.clone());
             }
         }
-        self.set_globals(&seen.globals);
+        self.set_globals(&seen.kept.globals);
     }
 
     /// With a chain's memory in place of what it began with.

@@ -1,6 +1,8 @@
 //! Where the debugger stands, and how it gets elsewhere.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use hawser_sim::world::Fate;
 use hawser_sim::{Options, ResolveError, Run, RunError, START, Scenario};
 use hawser_trace::{Event, Filter, Flows};
 
-use crate::breakpoint::{self, BreakError, Breakpoint, Meant, Set, What};
+use crate::breakpoint::{self, BreakError, Breakpoint, Meant, Origin, Set, What};
 use crate::command::{Move, To};
 use crate::contexts::{Contexts, creates};
 use crate::player::{Player, Queue, Seen};
@@ -60,6 +62,8 @@ pub struct Debugger {
     pub(crate) player: Option<Player>,
     /// By host: its contexts before the event, and how many events it had before.
     pub(crate) contexts: Vec<Contexts>,
+    /// The life that each host was in at its last event.
+    lives: Vec<u32>,
     counts: Vec<u64>,
     /// Events that were taken from runs so far.
     played: u64,
@@ -94,7 +98,7 @@ impl Current {
     /// What a trace says of it. Found out only where it is asked for: many events are only passed by.
     pub(crate) fn event(&self, program: &HostProgram) -> &Event {
         self.event.get_or_init(|| {
-            let shown = self.seen.shown();
+            let shown = self.seen.kept.shown();
             let event = program
                 .tracer
                 .borrow_mut()
@@ -108,20 +112,22 @@ impl Current {
 
     /// The statements that it runs.
     pub(crate) fn steps(&self, program: &HostProgram) -> &Steps {
-        self.steps.get_or_init(|| match self.seen.outcome {
+        self.steps.get_or_init(|| match self.seen.kept.outcome {
             Some(_) => program
                 .interpreter
-                .walk(&self.seen.before(), self.seen.records.wanted()),
+                .walk(&self.seen.before(), self.seen.kept.records.wanted()),
             None => Steps::default(),
         })
     }
 
     /// Its memory when so many of its statements have run, and who calls whom.
     pub(crate) fn halted(&self, program: &HostProgram, statement: usize) -> Halted {
-        match self.seen.outcome {
-            Some(_) => program
-                .interpreter
-                .halt(&self.seen.before(), statement, self.seen.records.wanted()),
+        match self.seen.kept.outcome {
+            Some(_) => {
+                program
+                    .interpreter
+                    .halt(&self.seen.before(), statement, self.seen.kept.records.wanted())
+            }
             None => self.seen.before(),
         }
     }
@@ -133,14 +139,14 @@ impl Debugger {
     /// # Errors
     /// Why it cannot be debugged.
     pub fn begin(begin: Begin) -> Result<Debugger, DebugError> {
-        let mut programs = Vec::new();
-        let player = start(&begin, &mut |host, stack| {
-            programs.push(
-                HostProgram::new(stack.program(), host, &begin.flows)
-                    .map_err(|error| (host.to_owned(), error)),
-            );
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let (into, flows) = (Rc::clone(&found), Arc::clone(&begin.flows));
+        let player = start(&begin, move |host, stack| {
+            let program = HostProgram::new(stack.program(), host, &flows);
+            into.borrow_mut()
+                .push(program.map_err(|error| (host.to_owned(), error)));
         })?;
-        let programs: Result<Vec<_>, _> = programs.into_iter().collect();
+        let programs: Result<Vec<_>, _> = found.take().into_iter().collect();
         let programs = programs.map_err(|(host, error)| DebugError::Unsupported { host, error })?;
         let hosts = programs.len();
         let mut debugger = Debugger {
@@ -148,6 +154,7 @@ impl Debugger {
             programs,
             player: Some(player),
             contexts: vec![Contexts::default(); hosts],
+            lives: vec![1; hosts],
             counts: vec![0; hosts],
             played: 0,
             number: 0,
@@ -334,7 +341,7 @@ impl Debugger {
         if let Some(current) = self
             .current
             .as_ref()
-            .filter(|current| current.seen.outcome.is_some())
+            .filter(|current| current.seen.kept.outcome.is_some())
         {
             let host = current.seen.host;
             let event = current.seen.event();
@@ -357,6 +364,10 @@ impl Debugger {
             self.finish();
             return false;
         };
+        if std::mem::replace(&mut self.lives[seen.host], seen.life) != seen.life {
+            // What the host knew before it went down is gone.
+            self.contexts[seen.host] = Contexts::default();
+        }
         self.counts[seen.host] += 1;
         self.played += 1;
         self.current = Some(Current {
@@ -389,8 +400,9 @@ impl Debugger {
 
     /// Runs again from the start.
     fn restart(&mut self) -> Result<(), DebugError> {
-        self.player = Some(start(&self.begin, &mut |_, _| {})?);
+        self.player = Some(start(&self.begin, |_, _| {})?);
         self.contexts.fill(Contexts::default());
+        self.lives.fill(1);
         self.counts.fill(0);
         (self.number, self.statement) = (0, 0);
         (self.current, self.end) = (None, None);
@@ -418,7 +430,7 @@ impl Debugger {
     }
 
     fn goto_time(&mut self, time: Duration) -> Result<Stop, DebugError> {
-        let is_later = |current: &Current| current.seen.now - START >= time;
+        let is_later = |current: &Current| current.seen.kept.now - START >= time;
         if self.current.as_ref().is_none_or(is_later) {
             self.restart()?;
         }
@@ -512,44 +524,60 @@ impl Debugger {
         Ok(self.stopped_at(hit))
     }
 
-    /// The host and the instruction that a packet of the run comes from.
-    fn find_packet(&self, number: u64) -> Result<(usize, u32), BreakError> {
-        let found = Arc::new(parking_lot::Mutex::new(None));
-        let into = Arc::clone(&found);
+    /// The instruction that a packet of the run comes from.
+    fn find_packet(&self, number: u64) -> Result<Origin, BreakError> {
+        let found = Rc::new(Cell::new(None));
+        let into = Rc::clone(&found);
+        let lives = Rc::new(RefCell::new(BTreeMap::<String, u32>::new()));
+        let begun = Rc::clone(&lives);
+        let names: Vec<String> = self.hosts().map(str::to_owned).collect();
         let options = Options {
             seed: self.begin.seed,
             packets: Some(Box::new(move |sight| {
                 if sight.fate == Fate::Sent && sight.frame.number == number {
-                    *into.lock() = Some((sight.from, sight.frame.cause));
+                    into.set(Some(Origin {
+                        host: sight.from,
+                        life: lives.borrow()[&names[sight.from]],
+                        cause: sight.frame.cause,
+                    }));
                 }
             })),
             // A frame has the number of its instruction only where somebody observes.
-            stacks: Some(&mut |_, stack| stack.set_event_tap(Some(Box::new(|_| {})))),
+            stacks: Some(Box::new(move |host, stack| {
+                *begun.borrow_mut().entry(host.to_owned()).or_default() += 1;
+                stack.set_event_tap(Some(Box::new(|_| {})));
+            })),
             ..Options::default()
         };
         let failed = |error: RunError| BreakError::Run(error.to_string());
         let mut run = Run::begin(&self.begin.scenario, &*self.begin.resolve, options).map_err(failed)?;
-        while found.lock().is_none() && run.step() {}
-        match found.lock().take() {
+        while found.get().is_none() && run.step() {}
+        match found.get() {
             None => Err(BreakError::Packet(number)),
-            Some((_, 0)) => Err(BreakError::NetworkPacket(number)),
-            Some(sender) => Ok(sender),
+            Some(Origin { cause: 0, .. }) => Err(BreakError::NetworkPacket(number)),
+            Some(origin) => Ok(origin),
         }
     }
 }
 
-/// Begins the run, observed; `show` is shown each host's stack.
-fn start(begin: &Begin, show: &mut dyn FnMut(&str, &mut Stack)) -> Result<Player, RunError> {
+/// Begins the run, observed; `show` is shown the stack that each host begins with, in the order of the hosts.
+fn start(begin: &Begin, mut show: impl FnMut(&str, &mut Stack) + 'static) -> Result<Player, RunError> {
     let queue = Queue::default();
-    let mut host = 0;
-    let mut observe = |name: &str, stack: &mut Stack| {
-        show(name, stack);
-        stack.set_event_tap(Some(queue.tap(host)));
-        host += 1;
+    let taps = queue.clone();
+    let mut lives: Vec<(String, u32)> = Vec::new();
+    let observe = move |name: &str, stack: &mut Stack| {
+        let known = lives.iter().position(|(host, _)| host == name);
+        let host = known.unwrap_or_else(|| {
+            show(name, stack);
+            lives.push((name.to_owned(), 0));
+            lives.len() - 1
+        });
+        lives[host].1 += 1;
+        stack.set_event_tap(Some(taps.tap(host, lives[host].1)));
     };
     let options = Options {
         seed: begin.seed,
-        stacks: Some(&mut observe),
+        stacks: Some(Box::new(observe)),
         packets: Some(queue.watcher()),
         ..Options::default()
     };

@@ -59,7 +59,7 @@ impl Debugger {
         match (self.selected, current) {
             // Also of the event's own host, where the event has no context.
             (Some(host), Some(current))
-                if host != current.seen.host || current.seen.before.keyed.is_none() =>
+                if host != current.seen.host || current.seen.kept.before.keyed.is_none() =>
             {
                 Ok(self.on_host(host))
             }

@@ -4,7 +4,7 @@ use hawser_interp::{Memory, Statement, Write};
 use hawser_ir::Ty;
 use hawser_ir::abi::{Outcome, PacketRec, RecordKind};
 
-use crate::breakpoint::{Meant, Set};
+use crate::breakpoint::{Meant, Origin, Set};
 use crate::debugger::{Current, Debugger};
 use crate::program::HostProgram;
 use crate::stop::{Reason, Stop};
@@ -91,7 +91,7 @@ impl Debugger {
     fn image(&self, statement: usize) -> Option<(Ty, Vec<u8>)> {
         let (current, program) = (self.current.as_ref()?, self.program()?);
         let emitted = &current.steps(program).emitted;
-        let mut records = current.seen.records.iter().enumerate();
+        let mut records = current.seen.kept.records.iter().enumerate();
         let is_meant = |index: &usize| emitted.get(*index) == Some(&statement);
         let (_, record) =
             records.find(|(index, record)| record.kind == RecordKind::Packet && is_meant(index))?;
@@ -110,18 +110,23 @@ fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
     match &set.meant {
         Meant::Event(events) if events[seen.host] == Some(event) => vec![0],
         Meant::Event(_) => Vec::new(),
-        _ if seen.outcome.is_none() => Vec::new(),
+        _ if seen.kept.outcome.is_none() => Vec::new(),
         Meant::Line(stops) => match &stops[seen.host] {
             Some((file, line, events)) if events.contains(&event) => on_line(current, program, *file, *line),
             _ => Vec::new(),
         },
         Meant::Field(fields) => {
             let changed = fields[seen.host].iter().filter_map(|(context, leaf)| {
-                let keyed = seen.before.keyed.as_ref().zip(seen.context.as_ref());
+                let keyed = seen.kept.before.keyed.as_ref().zip(seen.kept.context.as_ref());
                 let keyed = keyed.filter(|((id, _), _)| id == context);
                 let keyed = keyed.map(|((_, before), (_, after))| (Memory::Keyed, before, after));
                 let index = context.0 as usize;
-                let global = seen.before.globals.get(index).zip(seen.globals.get(index));
+                let global = seen
+                    .kept
+                    .before
+                    .globals
+                    .get(index)
+                    .zip(seen.kept.globals.get(index));
                 let global = global.map(|(before, after)| (Memory::Global(*context), before, after));
                 let (memory, ..) = keyed
                     .into_iter()
@@ -140,11 +145,14 @@ fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
             changed.collect()
         }
         Meant::Packet(wanted) => {
-            let is_wanted = |index: usize| match wanted {
-                None => true,
-                Some((host, cause)) => *host == seen.host && *cause == seen.first_cause + index as u32,
+            let is_wanted = |index: usize| {
+                wanted.is_none_or(|origin| {
+                    let (host, life) = (seen.host, seen.life);
+                    let cause = seen.kept.first_cause + index as u32;
+                    origin == Origin { host, life, cause }
+                })
             };
-            let records = seen.records.iter().enumerate();
+            let records = seen.kept.records.iter().enumerate();
             let packets =
                 records.filter(|(index, record)| record.kind == RecordKind::Packet && is_wanted(*index));
             let packets: Vec<usize> = packets.map(|(index, _)| index).collect();
@@ -157,7 +165,7 @@ fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
                 .filter_map(|index| emitted.get(index).copied())
                 .collect()
         }
-        Meant::Assert => match seen.outcome {
+        Meant::Assert => match seen.kept.outcome {
             Some(Outcome::Assert(index)) => vec![false_assert(current, program, index)],
             _ => Vec::new(),
         },

@@ -3,92 +3,41 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use hawser_engine::program::Program;
-use hawser_engine::{Before, Counted, TapEvent};
+use hawser_engine::TapEvent;
 use hawser_interp::Halted;
-use hawser_ir::abi::{EventHeader, Outcome};
-use hawser_ir::buf::{RecordBuf, event_header};
-use hawser_ir::{ContextId, EventId};
+use hawser_ir::EventId;
+use hawser_ir::abi::EventHeader;
+use hawser_ir::buf::event_header;
 use hawser_sim::frame::Frame;
 use hawser_sim::world::{Fate, Watcher};
 use hawser_sim::{Report, Run};
 use hawser_time::Instant;
+use hawser_trace::Kept;
 use parking_lot::Mutex;
 
-/// What the engine showed of an event, kept.
+/// An event, and whose it is.
 pub(crate) struct Seen {
-    program: Arc<dyn Program>,
-    refused_by: Option<usize>,
     /// The number of the host.
     pub(crate) host: usize,
-    pub(crate) now: Instant,
-    pub(crate) before: Before,
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) records: RecordBuf,
-    pub(crate) first_cause: u32,
-    /// The keyed context after the chain, and the one that the chain made.
-    pub(crate) context: Option<(ContextId, Vec<u8>)>,
-    pub(crate) fresh: Option<(ContextId, Vec<u8>)>,
-    pub(crate) globals: Vec<Vec<u8>>,
-    event: Vec<u8>,
-    counted: Vec<Counted>,
+    /// Which of the host's lives: the first is 1, and each time that it comes up begins another.
+    pub(crate) life: u32,
+    pub(crate) kept: Kept,
 }
 
 impl Seen {
-    fn of(host: usize, shown: &TapEvent<'_>) -> Seen {
-        let kept = |(id, bytes): (ContextId, &[u8])| (id, bytes.to_vec());
-        Seen {
-            program: Arc::clone(shown.program),
-            refused_by: shown.refused_by,
-            host,
-            now: shown.now,
-            before: shown.before.clone(),
-            outcome: shown.outcome,
-            records: shown.records.clone(),
-            first_cause: shown.first_cause,
-            context: shown.context.map(kept),
-            fresh: shown.fresh.map(kept),
-            globals: shown.globals.to_vec(),
-            event: shown.event.to_vec(),
-            counted: shown.counted.to_vec(),
-        }
-    }
-
-    /// As the engine showed it.
-    pub(crate) fn shown(&self) -> TapEvent<'_> {
-        fn lent(kept: &Option<(ContextId, Vec<u8>)>) -> Option<(ContextId, &[u8])> {
-            kept.as_ref().map(|(id, bytes)| (*id, bytes.as_slice()))
-        }
-        TapEvent {
-            program: &self.program,
-            now: self.now,
-            event: &self.event,
-            refused_by: self.refused_by,
-            packet: None,
-            context: lent(&self.context),
-            fresh: lent(&self.fresh),
-            globals: &self.globals,
-            records: &self.records,
-            outcome: self.outcome,
-            before: &self.before,
-            counted: &self.counted,
-            first_cause: self.first_cause,
-        }
-    }
-
     /// Which event it is; nothing where an input gave none.
     pub(crate) fn event(&self) -> Option<EventId> {
-        event_of(&self.before.event)
+        event_of(&self.kept.before.event)
     }
 
     /// The memory that its chain began with.
     pub(crate) fn before(&self) -> Halted {
-        let mut memory = Halted::default();
-        memory.event.clone_from(&self.before.event);
-        memory.keyed.clone_from(&self.before.keyed);
-        memory.fresh.clone_from(&self.before.fresh);
-        memory.globals.clone_from(&self.before.globals);
-        memory.scratch.clone_from(&self.before.scratch);
+        let (mut memory, before) = (Halted::default(), &self.kept.before);
+        memory.event.clone_from(&before.event);
+        memory.keyed.clone_from(&before.keyed);
+        memory.fresh.clone_from(&before.fresh);
+        memory.globals.clone_from(&before.globals);
+        memory.scratch.clone_from(&before.scratch);
         memory
     }
 }
@@ -120,11 +69,12 @@ enum Happening {
 pub(crate) struct Queue(Arc<Mutex<VecDeque<Happening>>>);
 
 impl Queue {
-    /// What observes a host's stack.
-    pub(crate) fn tap(&self, host: usize) -> Box<dyn FnMut(&TapEvent<'_>) + Send> {
+    /// What observes the stack of one of a host's lives.
+    pub(crate) fn tap(&self, host: usize, life: u32) -> Box<dyn FnMut(&TapEvent<'_>) + Send> {
         let queue = Arc::clone(&self.0);
         Box::new(move |shown| {
-            let seen = Box::new(Seen::of(host, shown));
+            let kept = Kept::of(shown);
+            let seen = Box::new(Seen { host, life, kept });
             queue.lock().push_back(Happening::Event(seen));
         })
     }

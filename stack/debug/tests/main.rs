@@ -3,13 +3,16 @@
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use hawser_debug::{Answer, Begin, Command, Debugger, Move, Place, Reason, Stop, To, What};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::Scenario;
+use hawser_sim::world::Fate;
+use hawser_sim::{Options, START, Scenario};
 use hawser_trace::Value;
 
 fn root() -> PathBuf {
@@ -400,4 +403,73 @@ fn to_go_back_plays_the_events_before_once_and_within_an_event_none() {
     let stop = go(&mut debugger, Move::BackEvent);
     assert_eq!(place(&stop).event, 499);
     assert_eq!(debugger.played(), 500 + 499);
+}
+
+/// Host b goes down for a second while it receives.
+const FALL: &str = "program = 'selective-repeat'\nduration = '1min'\nhost = [{ name = 'a' }, { name = 'b' }]\n\
+    link = [{ between = ['a', 'b'], both = { rate = '1Mbit/s', delay = '10ms' } }]\n\
+    flow = [{ from = 'a', to = 'b', again = 1, send_buffer = '32KiB', bulk = { bytes = '64KiB' } }]\n\
+    at = [{ time = '100ms', host = 'b', state = 'down' }, { time = '1100ms', host = 'b', state = 'up' }]\n";
+
+#[test]
+fn a_host_that_comes_up_again_begins_with_nothing_and_is_observed() {
+    let mut debugger = debugger_of(FALL);
+    let contexts = |debugger: &Debugger| {
+        let hosts = debugger.contexts();
+        let of_b = hosts.iter().find(|view| view.host == "b");
+        of_b.expect("host b").contexts.len()
+    };
+    let Ok(Answer::Stop(stop)) = obey(&mut debugger, "goto 90ms") else {
+        panic!("a stop");
+    };
+    assert!(place(&stop).at_ns < 100_000_000);
+    let before = contexts(&debugger);
+    assert!(before > 1, "a listener and a connection: {before}");
+    // The first event of its second life: its application listens again.
+    let mut again = None;
+    let mut last = place(&stop).event;
+    while again.is_none() && go(&mut debugger, Move::Event).reason != Reason::End {
+        let at = debugger.place().expect("a place");
+        assert_eq!(at.event, last + 1);
+        last = at.event;
+        again = (at.host == "b" && at.at_ns >= 1_100_000_000).then_some(at);
+    }
+    let again = again.expect("an event of b");
+    assert_eq!(again.source, "request");
+    assert_eq!(contexts(&debugger), 0);
+}
+
+#[test]
+fn a_packet_is_found_by_the_life_of_the_host_that_sent_it() {
+    // What the simulator shows of packets, without an observer of events.
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let into = Rc::clone(&sent);
+    let options = Options {
+        packets: Some(Box::new(move |sight| {
+            if sight.fate == Fate::Sent && sight.from == 1 {
+                let at = (sight.at - START).as_nanos();
+                into.borrow_mut().push((sight.frame.number, at as u64));
+            }
+        })),
+        ..Options::default()
+    };
+    let scenario = Scenario::parse(FALL).expect("a scenario");
+    let resolve =
+        |name: &str, settings: &[String]| Ok(resolve_with_on(Some(Engine::Interp), name, settings)?);
+    hawser_sim::run(&scenario, &resolve, options).expect("it runs");
+    let sent = sent.borrow();
+    let later = sent.iter().position(|(_, at)| *at >= 1_100_000_000);
+    let later = later.expect("b sends again");
+    assert!(later > 2, "and did before");
+    let mut debugger = debugger_of(FALL);
+    for (number, at) in sent[..2].iter().chain(&sent[later..later + 2]) {
+        let Ok(Answer::Stop(stop)) = obey(&mut debugger, &format!("goto packet {number}")) else {
+            panic!("a stop");
+        };
+        assert_eq!(
+            (place(&stop).host.as_str(), place(&stop).at_ns),
+            ("b", *at),
+            "packet {number}"
+        );
+    }
 }

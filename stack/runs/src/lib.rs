@@ -15,7 +15,7 @@ pub mod mutants;
 mod picture;
 mod story;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -187,8 +187,10 @@ pub fn run_live(
     let programs = Programs::default();
     let engine = engine(scenario);
     let resolve = resolver(&programs, engine);
-    let mut join = |host: &str, stack: &mut Stack| {
-        if hosts.contains(&host)
+    let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let bus = bus.clone();
+    let join = move |host: &str, stack: &mut Stack| {
+        if hosts.iter().any(|joins| joins == host)
             && let Ok(schema) = hawser_engine::schema(stack.module())
         {
             stack.interact(bus.source(Arc::new(schema), None));
@@ -208,7 +210,7 @@ pub fn run_live(
     let options = hawser_sim::Options {
         seed,
         watch: Some(watch),
-        stacks: Some(&mut join),
+        stacks: Some(Box::new(join)),
         scripts: Some(&mut scripts),
         ..Default::default()
     };
@@ -417,9 +419,10 @@ fn observed(
 ) -> Result<Report, RunError> {
     let engine = engine(scenario);
     let resolve = resolver(programs, engine);
-    let mut unsupported = None;
-    let mut observe = |host: &str, stack: &mut Stack| {
-        unsupported = unsupported.take().or(recorder.observe(host, stack).err());
+    let unsupported = Rc::new(Cell::new(None));
+    let first = Rc::clone(&unsupported);
+    let observe = move |host: &str, stack: &mut Stack| {
+        first.set(first.take().or(recorder.observe(host, stack).err()));
     };
     let mut receiver = options.progress;
     let mut progress = |done: f64| {
@@ -432,11 +435,11 @@ fn observed(
         pcap: options.pcap,
         progress: Some(&mut progress),
         packets: options.packets,
-        stacks: Some(&mut observe),
+        stacks: Some(Box::new(observe)),
         ..Default::default()
     };
     let report = hawser_sim::run(scenario, &resolve, options);
-    match unsupported {
+    match unsupported.take() {
         None => report,
         Some(error) => Err(RunError::Program {
             name: scenario.program.clone(),

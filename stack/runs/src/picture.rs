@@ -1,7 +1,9 @@
 //! Runs that are drawn.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::BufWriter;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,16 +77,15 @@ pub fn run_pictured(
     let recorder = recorder.with_flows(pairs(scenario));
     let bus = Bus::new();
     let listens = bus.attach("picture", Rights::observer(), 0, || Box::new(Listener));
-    let mut unsupported = None;
-    let mut observe = |host: &str, stack: &mut Stack| {
+    let unsupported = Rc::new(Cell::new(None));
+    let (first, programs) = (Rc::clone(&unsupported), collector.clone());
+    let observe = move |host: &str, stack: &mut Stack| {
         if let (Ok(_), Ok(schema)) = (&listens, hawser_engine::schema(stack.module())) {
             stack.interact(bus.source(Arc::new(schema), None));
         }
-        let refused = collector.host(host, &**stack.program()).err();
-        unsupported = unsupported
-            .take()
-            .or(refused)
-            .or(recorder.observe(host, stack).err());
+        let refused = programs.host(host, &**stack.program()).err();
+        let unsupported = first.take().or(refused);
+        first.set(unsupported.or(recorder.observe(host, stack).err()));
     };
     let mut ignore = |_: f64| {};
     let notify = progress.unwrap_or(&mut ignore);
@@ -96,7 +97,7 @@ pub fn run_pictured(
         seed,
         pcap: capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>),
         progress: Some(&mut progress),
-        stacks: Some(&mut observe),
+        stacks: Some(Box::new(observe)),
         packets: Some(Box::new(move |sight: &Sight<'_>| packets.sight(sight))),
         watch: Some(Watch {
             every: EVERY,
@@ -106,7 +107,7 @@ pub fn run_pictured(
         ..Default::default()
     };
     let report = hawser_sim::run(scenario, &resolve, options);
-    if let Some(error) = unsupported {
+    if let Some(error) = unsupported.take() {
         return Err(RunError::Program {
             name: scenario.program.clone(),
             error: error.into(),

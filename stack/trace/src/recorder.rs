@@ -102,17 +102,23 @@ impl Recorder {
         }
     }
 
-    /// Observes a host's stack from now on, in place of who did before.
+    /// Observes a host's stack from now on, in place of who did before. The events of a stack that takes the place of
+    /// an observed one, as when its host comes up again, count on from that one's.
     ///
     /// # Errors
     /// A construct of its program that the interpreter does not run yet.
     pub fn observe(&self, host: &str, stack: &mut Stack) -> Result<(), Unsupported> {
-        let tracer = Tracer::new(stack.program(), host, self.start)?;
+        let mut tracer = Tracer::new(stack.program(), host, self.start)?;
+        let mut hosts = self.hosts.lock();
+        if let Some(before) = hosts.get(host) {
+            tracer.count_on(&before.lock().tracer);
+        }
         let observed = Arc::new(Mutex::new(Host {
             tracer,
             senders: VecDeque::new(),
         }));
-        self.hosts.lock().insert(host.to_owned(), Arc::clone(&observed));
+        hosts.insert(host.to_owned(), Arc::clone(&observed));
+        drop(hosts);
         let recorder = self.clone();
         stack.set_event_tap(Some(Box::new(move |shown: &TapEvent<'_>| {
             recorder.event(&mut observed.lock(), shown);

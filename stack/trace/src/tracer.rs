@@ -108,6 +108,11 @@ impl Tracer {
         })
     }
 
+    /// Numbers events on from another tracer's.
+    pub(crate) fn count_on(&mut self, before: &Tracer) {
+        self.number = before.number;
+    }
+
     /// Says what an event did, if it is wanted. Each event of the host has to be shown, in order, so that numbers are
     /// right.
     pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Event> {

@@ -1,7 +1,9 @@
 //! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
 use crate::rng::Rng;
+use crate::run::Show;
 use crate::scenario::units::{Sizes, Value};
 use crate::scenario::{
     Arrivals, Closing, Connection, Delivery, End, Flow, Link, Opening, Rules, Scenario, ScenarioError, Spray,
@@ -118,16 +121,17 @@ pub(crate) struct BuiltFlow {
     pub(crate) ends: [(usize, usize); 2],
 }
 
-/// Builds the world of a scenario.
+/// Builds the world of a scenario. `show` is shown the stack that a host boots with, each time.
 pub(crate) fn build(
     scenario: &Scenario,
     seed: u64,
     resolve: Resolve<'_>,
+    show: Option<Show>,
     own: &mut OwnScript<'_>,
 ) -> Result<Built, RunError> {
     scenario.check()?;
     let mut world = World::new(START);
-    let engines = add_hosts(&mut world, scenario, seed, resolve)?;
+    let engines = add_hosts(&mut world, scenario, seed, resolve, show)?;
     for switch in &scenario.switch {
         let spread = match switch.spray {
             None => Spread::by_flow(seed, &switch.name),
@@ -157,7 +161,9 @@ fn add_hosts(
     scenario: &Scenario,
     seed: u64,
     resolve: Resolve<'_>,
+    show: Option<Show>,
 ) -> Result<String, RunError> {
+    let show = show.map(|show| Rc::new(RefCell::new(show)));
     let mut programs: BTreeMap<Instance, Arc<dyn Program>> = BTreeMap::new();
     for (number, host) in scenario.host.iter().enumerate() {
         let name = host.program.as_ref().unwrap_or(&scenario.program);
@@ -186,6 +192,7 @@ fn add_hosts(
             mtu: host.mtu,
         };
         let (label, mtu, buffer) = (format!("host/{}", host.name), host.mtu, host.buffer);
+        let (name, show) = (host.name.clone(), show.clone());
         let boot = move |life: u32| {
             let label = if life == 1 {
                 label.clone()
@@ -197,7 +204,11 @@ fn add_hosts(
                 (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
             }
             let wire = SimWire::new(mtu);
-            Ok((Stack::new(program.clone(), config, wire.caps())?, wire))
+            let mut stack = Stack::new(program.clone(), config, wire.caps())?;
+            if let Some(show) = &show {
+                (show.borrow_mut())(&name, &mut stack);
+            }
+            Ok((stack, wire))
         };
         let host = Host::new(&host.name, Box::new(boot)).map_err(|error| RunError::Stack {
             host: host.name.clone(),

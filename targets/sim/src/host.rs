@@ -139,11 +139,6 @@ impl Host {
         &self.stack
     }
 
-    /// Its stack, to be put on a bus.
-    pub fn stack_mut(&mut self) -> &mut Stack {
-        &mut self.stack
-    }
-
     /// Frames that it sent to addresses to which no link leads, and frames that came faster
     /// than it took them.
     #[must_use]

@@ -31,7 +31,7 @@ use crate::world::{End, Watcher};
 const KINDS_SHOWN: usize = 4;
 
 /// Is shown a host's stack, by the host's name.
-pub type Show<'a> = dyn FnMut(&str, &mut Stack) + 'a;
+pub type Show = Box<dyn FnMut(&str, &mut Stack)>;
 
 /// How to run a scenario.
 #[derive(Default)]
@@ -46,8 +46,9 @@ pub struct Options<'a> {
     pub progress: Option<&'a mut dyn FnMut(f64)>,
     /// Receives samples from time to time. The run is the same without.
     pub watch: Option<Watch<'a>>,
-    /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
-    pub stacks: Option<&'a mut Show<'a>>,
+    /// Shown each host's stack by the host's name, before anything happens: to put it on a bus. The new one too of a
+    /// host that was down and comes up.
+    pub stacks: Option<Show>,
     /// Is shown what becomes of every packet.
     pub packets: Option<Watcher>,
     /// Applications that stand in for the scenario's.
@@ -117,14 +118,9 @@ impl Run {
     pub fn begin(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Run, RunError> {
         let seed = options.seed.unwrap_or(scenario.seed);
         let mut built = match options.scripts {
-            Some(own) => build(scenario, seed, resolve, own)?,
-            None => build(scenario, seed, resolve, &mut |_, _, _| None)?,
+            Some(own) => build(scenario, seed, resolve, options.stacks, own)?,
+            None => build(scenario, seed, resolve, options.stacks, &mut |_, _, _| None)?,
         };
-        if let Some(show) = options.stacks {
-            for (number, host) in scenario.host.iter().enumerate() {
-                show(&host.name, built.host_mut(number).stack_mut());
-            }
-        }
         let mut failures = Vec::new();
         if let Some(out) = options.pcap {
             match pcap::Writer::new(out, Medium::Ip, Duration::ZERO) {

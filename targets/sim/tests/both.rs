@@ -187,9 +187,9 @@ fn compared(scenario: &Scenario) -> Arc<Calls> {
         }) as Arc<dyn Program>)
     };
     // Signals are compared as well.
-    let mut want_all = |_: &str, stack: &mut Stack| stack.want_signals(u64::MAX);
+    let want_all = |_: &str, stack: &mut Stack| stack.want_signals(u64::MAX);
     let options = Options {
-        stacks: Some(&mut want_all),
+        stacks: Some(Box::new(want_all)),
         ..Options::default()
     };
     let report = run(scenario, &resolve, options);

@@ -162,14 +162,14 @@ fn a_shared_listener_listens_again_when_its_host_is_back() {
 fn a_connection_that_no_flow_expects_is_reset_and_counted() {
     let flows = "[[flow]]\nfrom = ['a', 'b']\nto = 'server'\nport = 80\nbulk = { bytes = '2MiB' }\n";
     let text = star("tcp", "rate = '10Mbit/s', delay = '1ms'", flows).replace("forget = '5min'\n", "");
-    let mut intrude = |host: &str, stack: &mut Stack| {
+    let intrude = |host: &str, stack: &mut Stack| {
         if host == "c" {
             let server = "10.0.0.4:80".parse().expect("an address");
             stack.connect_with(START, server, None, &[]).expect("it opens");
         }
     };
     let options = Options {
-        stacks: Some(&mut intrude),
+        stacks: Some(Box::new(intrude)),
         ..Options::default()
     };
     let report = run(&parse(&text), &resolve, options).expect("it runs");

@@ -284,3 +284,22 @@ fn a_capture_has_each_packet_once() {
     assert_eq!(file.borrow().len() as u64, 24 + *sent.borrow());
     assert_eq!(hosts, *sent.borrow());
 }
+
+/// What a host sends costs once, as [`a_capture_has_each_packet_once`] has it, however many switches pass it on.
+#[test]
+fn a_bound_of_bytes_counts_a_packet_once() {
+    let run = |sent: u64| {
+        go(&format!(
+            "program = 'selective-repeat'\nbounds = {{ sent = {sent} }}\n\
+             host = [{{ name = 'a' }}, {{ name = 'b' }}]\nswitch = [{{ name = 's' }}, {{ name = 't' }}]\n\
+             link = [{{ between = ['a', 's'], both = {{ delay = '1ms' }} }},\n\
+             {{ between = ['s', 't'], both = {{ delay = '1ms' }} }}, {{ between = ['t', 'b'], both = {{ delay = '1ms' }} }}]\n\
+             flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 100000 }} }}]\n"
+        ))
+    };
+    // Headers and acknowledgements take less than a fifth of it; on three links it would be 300,000 bytes.
+    let report = run(120_000);
+    assert!(report.ok, "{report}");
+    // Not even its bytes alone are within a bound below them.
+    assert!(!run(100_000).ok);
+}
