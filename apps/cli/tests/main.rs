@@ -31,6 +31,7 @@ mod session;
 mod steer;
 mod step;
 mod trace;
+mod trace_hosts;
 mod tun;
 mod tutorial;
 mod watch;

@@ -23,7 +23,7 @@ fn trace(args: &[&str]) -> (String, String, Option<i32>) {
 }
 
 /// The events of a run, as objects.
-fn events(args: &[&str]) -> Vec<Value> {
+pub(crate) fn events(args: &[&str]) -> Vec<Value> {
     let (out, error, code) = trace(&[args, &["--json"]].concat());
     assert_eq!(code, Some(0), "{error}");
     out.lines()
@@ -786,56 +786,4 @@ fn a_trace_ten_times_as_long_takes_no_more_memory() {
             "{few} events took {before} KiB, {many} took {after} KiB"
         );
     }
-}
-
-/// Host b goes down while it receives; a connects again.
-const FALL: &str = "program = 'selective-repeat'\nduration = '1min'\nhost = [{ name = 'a' }, { name = 'b' }]\n\
-    link = [{ between = ['a', 'b'], both = { rate = '1Mbit/s', delay = '10ms' } }]\n\
-    flow = [{ from = 'a', to = 'b', again = 1, send_buffer = '32KiB', bulk = { bytes = '64KiB' } }]\n\
-    at = [{ time = '100ms', host = 'b', state = 'down' }, { time = '1100ms', host = 'b', state = 'up' }]\n";
-
-#[test]
-fn a_host_that_comes_up_again_is_traced_and_its_events_count_on() {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-fall.toml");
-    std::fs::write(&file, FALL).expect("it is written");
-    let events = events(&[&file.to_string_lossy(), "--host", "b"]);
-    let at = |event: &Value| event["at_ns"].as_u64().expect("a time");
-    let (before, after): (Vec<_>, Vec<_>) = events.iter().partition(|event| at(event) < 1_100_000_000);
-    assert!(before.iter().all(|event| at(event) <= 100_000_000));
-    // The second connection brings all bytes: 47 packets of 1,400 at least, and one that opens it.
-    let packets = after.iter().filter(|event| event["source"] == "packet").count();
-    assert!(before.len() > 3 && packets > 47, "{} and {packets}", before.len());
-    let numbers: Vec<u64> = events
-        .iter()
-        .filter_map(|event| event["number"].as_u64())
-        .collect();
-    assert!(numbers.iter().copied().eq(1..=events.len() as u64), "{numbers:?}");
-}
-
-#[test]
-fn a_trace_of_a_scenario_with_switches_has_every_hosts_events() {
-    let events = events(&["examples/scenarios/tcp-bottleneck.toml", "--to", "200ms"]);
-    // A packet takes 12 ms and 14 ms to host c, and c answers at once: no switch takes or gives an event.
-    let first = |host: &str, source: &str| {
-        let of_host = |event: &&Value| event["host"] == host && event["source"] == source;
-        let event = events.iter().find(of_host).expect(host);
-        (event["at_ns"].as_u64().expect("a time"), event["flow"].as_u64())
-    };
-    let (opened, flow) = first("a", "request");
-    let (arrived, _) = first("c", "packet");
-    assert_eq!(flow, Some(0));
-    // Three lines of 100, 10 and 100 Mbit/s, and 1, 10 and 1 ms long.
-    assert!(
-        (12_000_000..12_200_000).contains(&(arrived - opened)),
-        "{arrived}"
-    );
-    let (answered, _) = first("a", "packet");
-    assert!(
-        (24_000_000..24_400_000).contains(&(answered - opened)),
-        "{answered}"
-    );
-    assert_eq!(first("b", "request").1, Some(1));
-    let hosts: std::collections::BTreeSet<_> =
-        events.iter().filter_map(|event| event["host"].as_str()).collect();
-    assert!(hosts.into_iter().eq(["a", "b", "c"]));
 }
