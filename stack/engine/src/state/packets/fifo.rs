@@ -14,6 +14,7 @@ pub(super) struct Fifo {
 
 impl Fifo {
     /// Appends an instruction and returns its number.
+    #[inline]
     pub(super) fn push(&mut self, mut pending: Pending) -> u64 {
         self.issued += 1;
         pending.number = self.issued;
@@ -36,14 +37,17 @@ impl Fifo {
         self.entries.get_mut(index)
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
+    #[inline]
     pub(super) fn front(&mut self) -> Option<&mut Pending> {
         self.entries.front_mut()
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Pending> {
         self.entries.pop_front()
     }

@@ -107,6 +107,7 @@ impl Packets {
     }
 
     /// The queue that an instruction is for: one that does not exist stands for the default one.
+    #[inline]
     fn queue_of(&self, record: &PacketRec) -> usize {
         let asked = record.queue as usize;
         if asked < self.queues.len() { asked } else { 0 }
@@ -132,6 +133,7 @@ impl Packets {
 
     /// Queues an instruction of a context, or of a chain without one. `replaces` states whether it
     /// replaces the [`Packets::latest`]. Returns true when it did.
+    #[inline]
     pub(crate) fn push(
         &mut self,
         context: Option<Slot>,
@@ -166,6 +168,7 @@ impl Packets {
     }
 
     /// The instruction that is served next, if any may leave now.
+    #[inline]
     pub(crate) fn turn(&self, now: Instant) -> Option<Turn> {
         self.order.iter().find_map(|&queue| {
             let flow = match &self.queues[queue].waiting {
@@ -190,6 +193,7 @@ impl Packets {
     }
 
     /// The instruction whose turn it is.
+    #[inline]
     pub(crate) fn front(&mut self, turn: Turn) -> Option<&mut Pending> {
         match &mut self.queues[turn.queue].waiting {
             Waiting::Fifo(fifo) => fifo.front(),
@@ -200,6 +204,7 @@ impl Packets {
 
     /// How many bytes of payload may leave in this turn as one super-segment, for a paced queue, which sends
     /// one frame in a turn.
+    #[inline]
     pub(crate) fn burst(&self, turn: Turn) -> Option<u64> {
         match &self.queues[turn.queue].waiting {
             Waiting::Paced(paced) => Some(paced.burst(turn.flow?)),
@@ -208,6 +213,7 @@ impl Packets {
     }
 
     /// So many bytes have left in this turn.
+    #[inline]
     pub(crate) fn charge(&mut self, turn: Turn, now: Instant, bytes: u64) {
         if let (Waiting::Paced(paced), Some(flow)) = (&mut self.queues[turn.queue].waiting, turn.flow) {
             paced.charge(flow, now, bytes);
@@ -215,6 +221,7 @@ impl Packets {
     }
 
     /// Takes out what [`Packets::front`] gave.
+    #[inline]
     pub(crate) fn pop(&mut self, turn: Turn) {
         let pending = match &mut self.queues[turn.queue].waiting {
             Waiting::Fifo(fifo) => fifo.pop(),

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use slab::Slab;
-
 use super::Pending;
 use crate::state::Slot;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
-    entries: Slab<Pending>,
+    /// They do not move, however their order changes.
+    entries: Vec<Option<Pending>>,
+    /// Places without an entry.
+    free: Vec<usize>,
     /// By rank and number, where the instruction is.
     order: BTreeMap<(u64, u64), usize>,
     issued: u64,
@@ -24,13 +25,19 @@ impl Ranked {
         self.issued += 1;
         pending.number = self.issued;
         let key = (pending.record.rank, self.issued);
-        self.order.insert(key, self.entries.insert(pending));
+        let place = self.free.pop().unwrap_or(self.entries.len());
+        if place == self.entries.len() {
+            self.entries.push(Some(pending));
+        } else {
+            self.entries[place] = Some(pending);
+        }
+        self.order.insert(key, place);
         self.issued
     }
 
     /// The instruction with this rank and number, while it waits.
     pub(super) fn find(&mut self, rank: u64, number: u64) -> Option<&mut Pending> {
-        self.entries.get_mut(*self.order.get(&(rank, number))?)
+        self.entries[*self.order.get(&(rank, number))?].as_mut()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -39,21 +46,24 @@ impl Ranked {
 
     pub(super) fn front(&mut self) -> Option<&mut Pending> {
         let (_, place) = self.order.first_key_value()?;
-        self.entries.get_mut(*place)
+        self.entries[*place].as_mut()
     }
 
     pub(super) fn pop(&mut self) -> Option<Pending> {
         let (_, place) = self.order.pop_first()?;
-        self.entries.try_remove(place)
+        self.free.push(place);
+        self.entries[place].take()
     }
 
     /// Takes those out that a context has issued, or all.
     pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Pending>) {
-        let entries = &mut self.entries;
+        let (entries, free) = (&mut self.entries, &mut self.free);
         self.order.retain(|_, place| {
-            let leaves = entries.get(*place).is_some_and(|there| there.is_of(context));
+            let entry = &mut entries[*place];
+            let leaves = entry.as_ref().is_some_and(|there| there.is_of(context));
             if leaves {
-                out.extend(entries.try_remove(*place));
+                free.push(*place);
+                out.extend(entry.take());
             }
             !leaves
         });
