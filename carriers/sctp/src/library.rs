@@ -10,7 +10,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
-use std::net::SocketAddr;
+use std::mem::ManuallyDrop;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::FromRawFd;
 use std::ptr::{self, NonNull};
 
 use bytemuck::{Pod, bytes_of, bytes_of_mut};
@@ -25,6 +27,9 @@ use crate::error::SctpError;
 const FILE: &str = "libusrsctp.so.2";
 /// Addresses of one association that are looked at; the library itself takes 1,080 (its own limit).
 const ADDRESSES: usize = 64;
+
+/// The receive buffer of the library's UDP port, bytes.
+const RECEIVE_BUFFER: c_int = 4 << 20;
 
 type Handle = *mut c_void;
 type Upcall = extern "C" fn(Handle, *mut c_void, c_int);
@@ -80,6 +85,36 @@ pub(crate) struct Library {
     loaded: libloading::Library,
 }
 
+/// Gives the sockets at the library's UDP port more than the 128 KB of receive buffer that it asks for: all
+/// associations share them, and what a burst of many overflows has to be sent again. As much as the system grants.
+fn widen(udp_port: u16) {
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    for entry in open.flatten() {
+        let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // SAFETY: it is asked for its address and not closed; one that is no socket gives an error.
+        let socket = ManuallyDrop::new(unsafe { UdpSocket::from_raw_fd(fd) });
+        if socket.local_addr().is_ok_and(|local| local.port() == udp_port) {
+            // The first is bounded by net.core.rmem_max; the second takes a privilege.
+            for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
+                // SAFETY: the value is a number of the size stated, and is read during the call alone.
+                unsafe {
+                    libc::setsockopt(
+                        fd,
+                        libc::SOL_SOCKET,
+                        option,
+                        ptr::from_ref(&RECEIVE_BUFFER).cast(),
+                        size_of_val(&RECEIVE_BUFFER) as socklen_t,
+                    );
+                }
+            }
+        }
+    }
+}
+
 impl Library {
     /// Loads it and keeps it for good.
     pub(crate) fn load() -> Result<&'static Self, SctpError> {
@@ -126,6 +161,7 @@ impl Library {
     pub(crate) fn begin(&self, udp_port: u16) {
         // SAFETY: without callbacks there is nothing for the library to hold on to.
         unsafe { (self.functions.init)(udp_port, ptr::null(), ptr::null()) }
+        widen(udp_port);
     }
 
     /// Sets what the header calls `sctp_NAME` for the whole stack, after [`Library::begin`].

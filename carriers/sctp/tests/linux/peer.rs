@@ -17,6 +17,8 @@ use sha2::{Digest, Sha256};
 /// The SCTP port of every server.
 pub(crate) const PORT: u16 = 5_001;
 const BLOCK: usize = 65_536;
+/// How long sending may take in any test.
+const LONGEST: Duration = Duration::from_secs(120);
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -65,7 +67,8 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.first().map(String::as_str) {
             Some("sink") => sink(&words).await,
-            Some("send") => send(&words).await,
+            // One that waits for ever is a failure, not a test without an end.
+            Some("send") => tokio::time::timeout(LONGEST, send(&words)).await?,
             Some("misuse") => misuse(&words).await,
             _ => Err("sink or send".into()),
         }
