@@ -46,6 +46,38 @@ fn data(page: &str) -> Value {
     serde_json::from_str(data).expect("it is JSON")
 }
 
+/// Nothing runs: the program is not even looked for.
+#[test]
+fn the_network_of_a_scenario_is_drawn() {
+    let scenario = folder().join("leaf-spine.toml");
+    let text = "name = 'a < b'\nprogram = 'none'\n[topology]\nkind = 'leaf-spine'\nleaves = 3\nspines = 2\nhosts = 4\n\
+                core_link = { rate = '40Gbit/s' }\n[[flow]]\nfrom = 'h0'\nto = 'h1'\nbulk = { bytes = 1 }\n";
+    std::fs::write(&scenario, text).expect("a file");
+    let draw = |name: &str| {
+        let out = folder().join(name);
+        let status = Command::new(env!("CARGO_BIN_EXE_hawser"))
+            .arg("sim")
+            .arg(&scenario)
+            .arg("--show-topology")
+            .arg(&out)
+            .status()
+            .expect("hawser starts");
+        (status.code(), std::fs::read_to_string(out).unwrap_or_default())
+    };
+    let (code, svg) = draw("network.svg");
+    assert_eq!(code, Some(0));
+    let count = |what: &str| svg.matches(what).count();
+    assert_eq!(
+        (count("<circle "), count("<rect x="), count("<line ")),
+        (12, 5, 12 + 6)
+    );
+    assert_eq!(count("40Gbit/s</title>"), 6);
+    assert!(svg.contains("a &lt; b") && svg.ends_with("</svg>\n"), "{svg}");
+    let (code, dot) = draw("network.dot");
+    assert_eq!((code, dot.matches(" -- ").count()), (Some(0), 18));
+    assert_eq!(draw("network.png").0, Some(3), "an ending that says nothing");
+}
+
 #[test]
 fn each_packet_has_its_fate_and_the_line_that_sent_it() {
     let (page, tables) = (folder().join("sw.html"), folder().join("sw"));

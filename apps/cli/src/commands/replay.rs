@@ -33,6 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     sim::run(&sim::Args {
+        show_topology: None,
         file: args.file.clone(),
         seed: Some(args.seed),
         engine: args.engine,

@@ -2,6 +2,7 @@
 
 mod picture;
 mod record;
+mod topology;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// Write every packet to a capture file, for Wireshark
     #[arg(long, value_name = "OUT")]
     pub(crate) pcap: Option<PathBuf>,
+    /// Draw the network instead of running anything: an SVG, or for Graphviz where OUT ends in .dot
+    #[arg(long, value_name = "OUT")]
+    pub(crate) show_topology: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
     #[command(flatten)]
@@ -47,6 +51,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut scenario = sim::load(&args.file).map_err(Exit::input)?;
     if let Some(engine) = args.engine.engine {
         sim::set_engine(&mut scenario, engine);
+    }
+    if let Some(path) = &args.show_topology {
+        return topology::write(&scenario, path);
     }
     let programs = Programs::default().with_native_files(args.native.allow_native);
     let opened = programs.open(sim::engine(&scenario), &scenario.program);
