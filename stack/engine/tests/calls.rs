@@ -193,3 +193,18 @@ fn a_call_without_room_is_offered_again_when_packets_have_left() {
     pair.settle();
     assert_eq!(pair.notices(0), [(here, Notice::Writable)]);
 }
+
+#[test]
+fn a_call_that_memory_has_no_room_for_is_refused_without_a_notice() {
+    // A notice at once, with the memory still held, would have the application and the stack ask each other for ever.
+    let (mut pair, [here, _]) = endpoints();
+    let mut config = common::config(0);
+    config.limits.tx_total = 100;
+    pair.stacks[0] = common::stack(calls(0, 1), config);
+    assert_eq!(pair.stacks[0].listen(NOW, address(0, 80), 16), Ok(here));
+    let call = |stack: &mut Stack, len| stack.call(NOW, here, address(1, 80), &vec![1; len]);
+    assert_eq!(call(&mut pair.stacks[0], 51), Err(RequestError::WouldBlock));
+    pair.settle();
+    assert!(pair.notices(0).is_empty());
+    assert!(matches!(call(&mut pair.stacks[0], 50), Ok(Some(_))));
+}

@@ -26,7 +26,8 @@ impl Stack {
     ///
     /// # Errors
     /// See [`RequestError`]; nothing is left behind. [`RequestError::Unsupported`] when the program offers no
-    /// messages of their own.
+    /// messages of their own; [`RequestError::WouldBlock`], of which no notice follows, while it is longer than half
+    /// of what all connections together may still hold for sending.
     pub fn message(
         &mut self,
         now: Instant,
@@ -79,8 +80,7 @@ impl Stack {
             return Err(RequestError::MessageTooLong(longest));
         }
         if len > limits.tx_total.saturating_sub(held) / 2 {
-            self.chains.state.block(owner, true);
-            return Ok(None);
+            return Err(RequestError::WouldBlock);
         }
         let mut net = NET_ZERO;
         net.dst_ip = net::to_bytes(peer.ip());
@@ -138,7 +138,7 @@ impl Stack {
     }
 
     /// Hands a message to the program, whole: one request. False when there is no room for it now, or the
-    /// program refused with `EAGAIN`; when it can be offered again is told as after [`Stack::send`].
+    /// program refused with `EAGAIN`; a notice says when it can be offered again, as after [`Stack::send`].
     ///
     /// # Errors
     /// See [`RequestError`]; [`RequestError::MessageTooLong`] when it will never fit.
