@@ -131,7 +131,8 @@ pub(crate) fn build(
 ) -> Result<Built, RunError> {
     scenario.check()?;
     let mut world = World::new(START);
-    let engines = add_hosts(&mut world, scenario, seed, resolve, show)?;
+    let ports = ports(scenario);
+    let engines = add_hosts(&mut world, scenario, (seed, &ports), resolve, show)?;
     for switch in &scenario.switch {
         let spread = match switch.spray {
             None => Spread::by_flow(seed, &switch.name),
@@ -140,7 +141,7 @@ pub(crate) fn build(
         };
         world.add(Device::Switch(Switch::new(&switch.name, spread)));
     }
-    let pipes = add_links(&mut world, scenario, seed);
+    let pipes = add_links(&mut world, scenario, (seed, &ports));
     add_routes(&mut world, scenario)?;
     add_changes(&mut world, scenario);
     let mut built = Built {
@@ -159,7 +160,7 @@ type Instance = (String, Vec<String>);
 fn add_hosts(
     world: &mut World<Device>,
     scenario: &Scenario,
-    seed: u64,
+    (seed, ports): (u64, &[Port]),
     resolve: Resolve<'_>,
     show: Option<Show>,
 ) -> Result<String, RunError> {
@@ -192,6 +193,10 @@ fn add_hosts(
             mtu: host.mtu,
         };
         let (label, mtu, buffer) = (format!("host/{}", host.name), host.mtu, host.buffer);
+        let device = host
+            .device_queue
+            .map(|limit| limit.0)
+            .zip(ports[number].pool.clone());
         let (name, show) = (host.name.clone(), show.clone());
         let boot = move |life: u32| {
             let label = if life == 1 {
@@ -203,7 +208,10 @@ fn add_hosts(
             if let Some(buffer) = buffer {
                 (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
             }
-            let wire = SimWire::new(mtu);
+            let wire = match &device {
+                Some((limit, pool)) => SimWire::new(mtu).behind(Arc::clone(pool), *limit),
+                None => SimWire::new(mtu),
+            };
             let mut stack = Stack::new(program.clone(), config, wire.caps())?;
             if let Some(show) = &show {
                 (show.borrow_mut())(&name, &mut stack);
@@ -224,6 +232,8 @@ fn add_hosts(
 fn ports(scenario: &Scenario) -> Vec<Port> {
     let hosts = scenario.host.iter().map(|host| Port {
         priorities: host.priorities,
+        // Without a limit: it says what waits.
+        pool: host.device_queue.map(|_| Arc::new(Pool::new(u64::MAX))),
         ..Port::default()
     });
     let switches = scenario.switch.iter().map(|switch| Port {
@@ -255,9 +265,12 @@ fn profile_of(scenario: &Scenario, link: &Link, is_backward: bool) -> Profile {
 }
 
 /// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.
-fn add_links(world: &mut World<Device>, scenario: &Scenario, seed: u64) -> Vec<(String, String, String)> {
+fn add_links(
+    world: &mut World<Device>,
+    scenario: &Scenario,
+    (seed, ports): (u64, &[Port]),
+) -> Vec<(String, String, String)> {
     let mut pipes = Vec::new();
-    let ports = ports(scenario);
     for link in &scenario.link {
         let label = link.label();
         let ends = [0, 1].map(|end| scenario.node_number(&link.between[end]).unwrap_or(0));

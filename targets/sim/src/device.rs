@@ -100,6 +100,10 @@ impl Node for Device {
         self.node().next_deadline()
     }
 
+    fn waits_for_line(&self) -> bool {
+        self.node().waits_for_line()
+    }
+
     fn set_up(&mut self, now: Instant, up: bool) {
         self.node_mut().set_up(now, up);
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_engine::wire::Wire;
 use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
 
@@ -354,13 +355,18 @@ impl Node for Host {
         }
     }
 
+    fn waits_for_line(&self) -> bool {
+        self.failure.is_none() && self.up && self.stack.wants_wire()
+    }
+
     fn next_deadline(&self) -> Option<Instant> {
         if self.failure.is_some() || !self.up {
             return None;
         }
         let wake = self.wakes.first().map(|(at, _)| *at);
-        let waiting = self.wire.has_frames().then_some(0);
-        [wake, waiting.map(Instant::from_nanos), self.stack.next_deadline()]
+        let can_send = self.stack.wants_wire() && self.wire.room() > 0;
+        let waiting = (can_send || self.wire.has_frames()).then_some(Instant::ORIGIN);
+        [wake, waiting, self.stack.next_deadline()]
             .into_iter()
             .flatten()
             .min()

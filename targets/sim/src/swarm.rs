@@ -142,6 +142,7 @@ fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> Host {
         program: None,
         params: std::collections::BTreeMap::new(),
         priorities: 1,
+        device_queue: None,
     }
 }
 

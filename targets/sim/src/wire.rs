@@ -1,16 +1,27 @@
 //! What a simulated host receives and sends: an inbox and an outbox.
 
 use std::io;
+use std::sync::Arc;
 
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
 use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::inbox::Inbox;
+use crate::link::queue::Pool;
 use crate::segment;
 
 /// The maximum number of frames that wait to be received; more are lost.
 const INBOX_MAX: usize = 65_536;
+
+/// The queue of a host's device: what it takes ahead of the line.
+#[derive(Debug)]
+struct Device {
+    /// What waits in front of all lines of the host.
+    pool: Arc<Pool>,
+    /// The most bytes of it.
+    limit: u64,
+}
 
 /// A wire between a stack and a simulated network.
 ///
@@ -20,6 +31,9 @@ pub struct SimWire {
     caps: Caps,
     inbox: Inbox,
     outbox: Vec<Frame>,
+    /// Bytes in the outbox.
+    outbox_bytes: u64,
+    device: Option<Device>,
     overflow: u64,
     super_segments: u64,
 }
@@ -39,6 +53,8 @@ impl SimWire {
             caps,
             inbox: Inbox::default(),
             outbox: Vec::new(),
+            outbox_bytes: 0,
+            device: None,
             overflow: 0,
             super_segments: 0,
         }
@@ -51,6 +67,15 @@ impl SimWire {
         let mut wire = SimWire::new(mtu);
         wire.caps.gso_max = 65_535;
         wire
+    }
+
+    /// The same wire to a device that takes no more than `limit` bytes ahead of its lines, whose queues share `pool`.
+    #[must_use]
+    pub fn behind(self, pool: Arc<Pool>, limit: u64) -> SimWire {
+        SimWire {
+            device: Some(Device { pool, limit }),
+            ..self
+        }
     }
 
     /// Super-segments that were cut.
@@ -82,6 +107,7 @@ impl SimWire {
 
     /// Takes what the stack has sent.
     pub fn sent(&mut self) -> impl Iterator<Item = Frame> + '_ {
+        self.outbox_bytes = 0;
         self.outbox.drain(..)
     }
 }
@@ -103,10 +129,18 @@ impl Wire for SimWire {
         self.inbox.release();
     }
 
+    fn room(&self) -> usize {
+        let Some(Device { pool, limit }) = &self.device else {
+            return usize::MAX;
+        };
+        limit.saturating_sub(pool.used() + self.outbox_bytes) as usize
+    }
+
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for frame in frames {
             self.super_segments += u64::from(frame.gso_size > 0);
             let frame = Frame::sent(frame, self.caps.medium);
+            self.outbox_bytes += frame.len() as u64;
             if frame.seg_size == 0 {
                 self.outbox.push(frame);
             } else {

@@ -38,6 +38,11 @@ pub trait Node {
     /// When it next has something to do though no frame arrives.
     fn next_deadline(&self) -> Option<Instant>;
 
+    /// Whether it holds frames back that it hands over once its lines have sent others.
+    fn waits_for_line(&self) -> bool {
+        false
+    }
+
     /// It goes down without a word, or comes up again and has forgotten everything.
     fn set_up(&mut self, _now: Instant, _up: bool) {}
 
@@ -450,6 +455,7 @@ impl<N: Node> World<N> {
             Change::Up(up) => joint.pipe.set_up(now, *up, &mut lost),
         }
         self.reschedule_pipe(index);
+        self.call_sender(index);
     }
 
     /// A node goes down or comes up.
@@ -497,6 +503,15 @@ impl<N: Node> World<N> {
         }
         self.reschedule_pipe(index);
         self.reschedule_node(to);
+        self.call_sender(index);
+    }
+
+    /// Something may have left a pipe's queue: the node in front of it may have waited for that.
+    fn call_sender(&mut self, pipe: usize) {
+        let from = self.pipes[pipe].from;
+        if self.nodes[from].node.waits_for_line() {
+            self.reschedule_node(from);
+        }
     }
 
     fn run_node(&mut self, index: usize) {

@@ -104,6 +104,71 @@ fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
     assert!(times.min > 100.0 * highest, "behind what came before: {times:?}");
 }
 
+/// A program with a queue of ranks: a packet's rank is its length. `device` is what the host's device takes ahead.
+fn ranked(device: &str) -> Report {
+    let text = std::fs::read_to_string(datagrams()).expect("the program");
+    let changes = [
+        (
+            "emit pkt_gen(ip, d);",
+            "emit pkt_gen(ip, d, queue nic.ranked, rank ev.len);",
+        ),
+        (
+            "dispatch datagrams",
+            "sched nic = PRIO(1) { ranked: RANK };\n\ndispatch datagrams",
+        ),
+        (
+            "register_ep_chains(datagrams);",
+            "register_ep_chains(datagrams);\n    register_pkt_sched(nic);",
+        ),
+    ];
+    let text = changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, 1)
+    });
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ranked.mtp");
+    std::fs::write(&path, text).expect("a file");
+    go(&format!(
+        "program = '{}'\nduration = '1min'\n\
+         host = [{{ name = 'a', {device} }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ rate = '8Mbit/s', delay = '1ms' }} }}]\n\
+         flow = [{{ from = 'a', to = 'b', one_way = true, messages = {{ count = 500, size = 1000, delivery = 'datagrams' }} }},\n\
+         {{ from = 'a', to = 'b', one_way = true, at = '50ms', \
+         messages = {{ count = 20, size = 100, interval = '10ms', delivery = 'datagrams' }} }}]\n",
+        path.display()
+    ))
+}
+
+/// A short packet waits for what the device has taken, and for nothing else that the host has yet to send.
+#[test]
+fn a_rank_decides_until_the_device_takes_a_packet() {
+    let (own, other) = (100 + HEADERS, 1000 + HEADERS);
+    for ahead in [1, 2, 5] {
+        // The device takes another packet as long as it has less than this.
+        let report = ranked(&format!("device_queue = {}", ahead * other));
+        assert!(report.ok, "{report}");
+        // Behind a short packet, with which less than that waits, comes another long one.
+        let deepest = link(&report, "a", "b").queue.expect("a queue").max_bytes;
+        assert_eq!(deepest, ahead * other + own);
+        let times = report.flows[1].times.as_ref().expect("times");
+        let (lowest, highest) = (
+            (own + 1000) as f64 / 1e6,
+            (own + ahead * other + 1000) as f64 / 1e6,
+        );
+        assert!(
+            times.min >= lowest - 1e-9 && times.max <= highest + 1e-9,
+            "{times:?} of {lowest} to {highest}"
+        );
+        // The line is never idle for its sake.
+        let all = (500 * other + 20 * own + 1000) as f64 / 1e6;
+        let seconds = report.flows.iter().filter_map(|flow| flow.forward.seconds);
+        let last = seconds.fold(0.0, f64::max);
+        assert!((last - all).abs() < 1e-6, "{last} of {all}");
+    }
+    let all_at_once = ranked("");
+    let times = all_at_once.flows[1].times.as_ref().expect("times");
+    assert!(times.max > 0.4, "behind what came before: {times:?}");
+}
+
 /// A burst of 100 packets at one moment, of which the port has memory for 20.
 fn burst(switch: &str, hosts: u64) -> Report {
     let mut text = format!(

@@ -66,6 +66,12 @@ impl Pool {
         }
     }
 
+    /// Bytes that wait in all queues together, the frames on their lines included.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.used.iter().map(|used| used.load(Ordering::Relaxed)).sum()
+    }
+
     fn is_full(&self, room: usize, bytes: u64) -> bool {
         let used = self.used[room].load(Ordering::Relaxed);
         used > 0 && used.saturating_add(bytes) > self.limit

@@ -89,6 +89,10 @@ fn check_hosts(hosts: &[Host]) -> Checked {
             return Err(ScenarioError::new(at("mtu"), message));
         }
         check_priorities(host.priorities, at("priorities"))?;
+        if host.device_queue == Some(Bytes(0)) {
+            let error = ScenarioError::new(at("device_queue"), "a device that takes no byte sends nothing");
+            return Err(error.with_hint("device_queue = \"3kB\": two packets of 1500 bytes"));
+        }
         for (address, _) in host.parsed_addresses(i)? {
             if let Some(owner) = owners.insert(address, &host.name) {
                 let message = format!("{address} is an address of `{owner}` already");

@@ -136,6 +136,9 @@ pub struct Host {
     /// Strict priorities of its ports, 1 to 8.
     #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
     pub priorities: u8,
+    /// Bytes that its device takes ahead of the lines; what is beyond them waits in the program's queues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_queue: Option<Bytes>,
 }
 
 impl Default for Host {
@@ -148,6 +151,7 @@ impl Default for Host {
             program: None,
             params: BTreeMap::new(),
             priorities: defaults::one_priority(),
+            device_queue: None,
         }
     }
 }

@@ -352,6 +352,11 @@ fn ports_that_cannot_be_are_rejected_with_reason_and_place() {
             "line 3: `host[2].priorities`: 0 is no number of priorities",
         ),
         (
+            "name = \"lonely\"",
+            "name = \"lonely\", device_queue = 0",
+            "line 3: `host[2].device_queue`: a device that takes no byte sends nothing\n  hint: device_queue",
+        ),
+        (
             "name = \"s1\"",
             "name = \"s1\", buffer = 0",
             "`switch[0].buffer`: a buffer without room for a byte",
