@@ -1,11 +1,16 @@
 //! Calls of Homa over two stacks and a wire that loses frames, on both engines: each request is delivered once and
 //! whole, each reply reaches its caller.
+//!
+//! * [`wire`]: packets as HomaModule lays them out, and a peer that the test plays by hand
+//! * [`rules`]: what the program does, rule by rule
 
 #![allow(unreachable_pub)]
 
-#[path = "../../engine/tests/common/cable.rs"]
+#[path = "../../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
+mod rules;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
