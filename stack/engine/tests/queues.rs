@@ -6,7 +6,7 @@ use common::cable::{Cable, cable};
 use common::script::*;
 use common::{address, config, stack};
 
-use hawser_engine::{Handle, Stack};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_ir::QueuePolicy;
 use hawser_ir::abi::{Outcome, RecordKind};
 use hawser_time::Instant;
@@ -17,6 +17,11 @@ const BYTES: u64 = 32;
 /// Connections of a program whose second queue has this policy. Sending n bytes is a packet in it without data, of
 /// rank 1000 - n; `close` sets the queue's rate to 8 Mbit/s, so that a packet takes 32 µs.
 fn connected(policy: QueuePolicy) -> (Stack, Cable, [Handle; 2]) {
+    connected_as(script(policy, 8_000_000), config(0))
+}
+
+/// See [`connected`]: `close` sets this rate.
+fn script(policy: QueuePolicy, rate: u64) -> Script {
     let script = Script::new().with(|module| module.queues[1].policy = policy);
     let script = script.on(CONNECT, |step| {
         let id = step.new_context(FLOW);
@@ -27,11 +32,18 @@ fn connected(policy: QueuePolicy) -> (Stack, Cable, [Handle; 2]) {
         step.packet(1, PACKET, 1, 1000 - step.ev.len, (0, 0, 0));
         Outcome::Done
     });
-    let script = script.on(CLOSE, |step| {
-        step.queue(RecordKind::QueueRate, 1, 8_000_000);
+    let script = script.on(CLOSE, move |step| {
+        step.queue(RecordKind::QueueRate, 1, rate);
         Outcome::Done
     });
-    let mut stack = stack(script, config(0));
+    script.on(ABORT, |step| {
+        step.del_context();
+        Outcome::Done
+    })
+}
+
+fn connected_as(script: Script, config: StackConfig) -> (Stack, Cable, [Handle; 2]) {
+    let mut stack = stack(script, config);
     let connect = |port, stack: &mut Stack| stack.connect(now(1), address(1, port), None).expect("free");
     let handles = [80, 81].map(|port| connect(port, &mut stack));
     let [mut end, _] = cable(0, 1);
@@ -126,6 +138,37 @@ fn a_paced_queue_is_served_at_its_deadlines() {
     let span = BYTES * 1000; // 8 bits at 8 Mbit/s are 1 µs
     let expected = [(1, vec![1]), (1 + span, vec![2]), (1 + 2 * span, vec![3])];
     assert_eq!(schedule(&mut stack, &mut end), expected);
+}
+
+/// A flow that its rate holds back may fill half of what is there, and the next one half of the rest, less what the
+/// worst case of a request is.
+#[test]
+fn a_flow_without_a_rate_leaves_room_for_others() {
+    let limit = 100;
+    let script = script(QueuePolicy::RatePerFlow, 0);
+    let mut options = config(0);
+    options.limits.pending_packets = limit;
+    let (mut stack, mut end, [held, other]) = connected_as(script, options);
+    stack.close(now(1), held);
+    let sent = |stack: &mut Stack, handle| {
+        let requests = (0..).map(|_| stack.send(now(1), handle, &[0]));
+        requests.take_while(|taken| *taken == Ok(1)).count()
+    };
+    let stuck = sent(&mut stack, held);
+    assert!((limit / 2 - 2..=limit / 2).contains(&stuck), "{stuck}");
+    while stack.next_notice().is_some() {}
+    for round in 0..3 {
+        let count = sent(&mut stack, other);
+        let half = (limit - stuck) / 2;
+        assert!((half - 2..=half).contains(&count), "round {round}: {count}");
+        stack.poll(now(1), &mut end).expect("a cable does not fail");
+        assert_eq!(left(&end).len(), count);
+        assert_eq!(stack.next_notice(), Some((other, Notice::Writable)));
+        assert_eq!(stack.next_notice(), None, "what is held back has not moved");
+    }
+    stack.abort(now(1), held);
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(left(&end).len(), stuck, "what an ended flow has issued leaves");
 }
 
 #[test]

@@ -79,12 +79,23 @@ impl State {
 
     /// Notifies the applications that waited for packets to leave, when there is room.
     pub(crate) fn unblock_all(&mut self) {
-        if self.blocked.is_empty() || self.packets.len() >= self.limits.pending_packets / 2 {
+        if self.blocked.is_empty() {
+            return;
+        }
+        // What waits for rates may stay for as long as those like.
+        let (held_back, waiting) = (self.packets.held_back(None), self.packets.len());
+        let limit = self.limits.pending_packets;
+        if waiting - held_back >= limit.saturating_sub(held_back) / 2 {
             return;
         }
         for slot in std::mem::take(&mut self.blocked) {
-            if self.contexts.is_live(slot) {
+            if !self.contexts.is_live(slot) {
+                continue;
+            }
+            if self.packets.held_back(Some(slot)) <= limit.saturating_sub(waiting) / 2 {
                 self.unblock(slot);
+            } else {
+                self.blocked.push(slot);
             }
         }
     }

@@ -74,6 +74,15 @@ impl State {
         longest.min(u64::from(u32::MAX))
     }
 
+    /// Whether so many packet instructions more may wait. What the rate of a context holds back of what
+    /// its application has offered is at most as much as is still free for others: a rate of 0 stops nobody else.
+    #[inline]
+    pub(crate) fn room_for_packets(&self, count: usize, offered_to: Option<Slot>) -> bool {
+        let free = self.limits.pending_packets.saturating_sub(self.packets.len());
+        let own = offered_to.map_or(0, |slot| self.packets.held_back(Some(slot)));
+        count <= free && (own == 0 || own + count <= free)
+    }
+
     /// Whether a context can take a message of `len` bytes for sending now. One that holds nothing has earned
     /// nothing either, and takes its longest all the same: no part of a message can go ahead.
     pub(crate) fn room_for_message(&self, slot: Slot, len: u64) -> bool {

@@ -42,6 +42,10 @@ impl Fifo {
         self.entries.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     #[inline]
     pub(super) fn front(&mut self) -> Option<&mut Pending> {
         self.entries.front_mut()

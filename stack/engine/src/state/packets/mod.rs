@@ -101,6 +101,15 @@ impl Packets {
         self.waiting
     }
 
+    /// How many instructions wait for a rate of their own context, this one or all.
+    pub(crate) fn held_back(&self, context: Option<Slot>) -> usize {
+        let counts = self.queues.iter().map(|queue| match &queue.waiting {
+            Waiting::Paced(paced) => paced.held_back(context),
+            Waiting::Fifo(_) | Waiting::Ranked(_) => 0,
+        });
+        counts.sum()
+    }
+
     /// Buffers for a new entry.
     pub(crate) fn buffers(&mut self) -> Buffers {
         self.spare.pop().unwrap_or_default()

@@ -83,6 +83,7 @@ pub(super) struct Paced {
     /// When the flows with packets may send the next one, by time and then in turn.
     due: BTreeMap<(Instant, u64), u32>,
     turns: u64,
+    waiting: usize,
 }
 
 impl Paced {
@@ -92,6 +93,19 @@ impl Paced {
             flows: Vec::new(),
             due: BTreeMap::new(),
             turns: 0,
+            waiting: 0,
+        }
+    }
+
+    /// Instructions that wait for a rate of their own context, this one or all: none where all have one rate.
+    pub(super) fn held_back(&self, context: Option<Slot>) -> usize {
+        match context {
+            _ if !self.per_flow => 0,
+            None => self.waiting,
+            Some(_) => {
+                let flow = self.flows.get(self.flow_of(context) as usize);
+                flow.map_or(0, |flow| flow.waiting.len())
+            }
         }
     }
 
@@ -117,6 +131,7 @@ impl Paced {
         let flow = self.flow_mut(index);
         flow.begins |= flow.waiting.is_empty();
         let number = flow.waiting.push(pending);
+        self.waiting += 1;
         self.plan(index, false);
         number
     }
@@ -177,6 +192,7 @@ impl Paced {
 
     pub(super) fn pop(&mut self, flow: u32) -> Option<Pending> {
         let pending = self.flows.get_mut(flow as usize)?.waiting.pop();
+        self.waiting -= usize::from(pending.is_some());
         self.plan(flow, false);
         pending
     }
@@ -206,11 +222,13 @@ impl Paced {
             Some(_) if self.per_flow => self.flow_of(context)..self.flow_of(context) + 1,
             _ => 0..self.flows.len() as u32,
         };
+        let before = out.len();
         for index in flows {
             if let Some(flow) = self.flows.get_mut(index as usize) {
                 flow.waiting.purge(context, out);
                 self.plan(index, false);
             }
         }
+        self.waiting -= out.len() - before;
     }
 }
