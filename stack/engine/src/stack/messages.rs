@@ -7,13 +7,11 @@ use std::net::SocketAddr;
 
 use hawser_ir::AppOp;
 use hawser_ir::abi::Op;
-use hawser_ir::buf::NET_ZERO;
 use hawser_time::Instant;
 
 use super::request::op_of;
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause, Denied};
-use crate::net;
 use crate::state::{ANYBODY, Errno, Flow, Handle};
 use crate::tables::op_index;
 
@@ -82,18 +80,10 @@ impl Stack {
         if len > limits.tx_total.saturating_sub(held) / 2 {
             return Err(RequestError::WouldBlock);
         }
-        let mut net = NET_ZERO;
-        net.dst_ip = net::to_bytes(peer.ip());
-        if bound.0 != ANYBODY.0 {
-            net.src_ip = bound.0;
-        }
-        let path_mtu = self
-            .interface
-            .route(&mut net)
-            .map_err(RequestError::Unreachable)?;
+        let (source, remote, path_mtu) = self.route(bound.0, peer)?;
         let flow = Flow {
-            local: (net.src_ip, bound.1),
-            remote: (net.dst_ip, peer.port()),
+            local: (source, bound.1),
+            remote,
         };
         let handle = self.chains.state.handles.open();
         let handle = handle.ok_or(RequestError::Limit("handles"))?;

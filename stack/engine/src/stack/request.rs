@@ -12,7 +12,7 @@ use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause, Denied, Verdict};
 use crate::data::{PagePool, Units};
 use crate::net;
-use crate::state::{ANYBODY, Errno, Flow, Handle, Notice, Slot};
+use crate::state::{ANYBODY, End, Errno, Flow, Handle, Notice, Slot};
 use crate::tables::op_index;
 
 const OP_ZERO: Op = Op {
@@ -94,27 +94,20 @@ impl Stack {
         local: Option<SocketAddr>,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
-        let mut net = NET_ZERO;
-        net.dst_ip = net::to_bytes(remote.ip());
-        if let Some(local) = local.filter(|local| !local.ip().is_unspecified()) {
-            net.src_ip = net::to_bytes(local.ip());
-        }
-        let path_mtu = self
-            .interface
-            .route(&mut net)
-            .map_err(RequestError::Unreachable)?;
-        let far = (net.dst_ip, remote.port());
+        let source = local.filter(|local| !local.ip().is_unspecified());
+        let source = source.map_or(ANYBODY.0, |local| net::to_bytes(local.ip()));
+        let (source, far, path_mtu) = self.route(source, remote)?;
         let port = match local.map_or(0, |local| local.port()) {
             0 => self
                 .chains
                 .state
                 .ports
-                .pick(net.src_ip, far)
+                .pick(source, far)
                 .ok_or(RequestError::NoPort)?,
             port => port,
         };
         let flow = Flow {
-            local: (net.src_ip, port),
+            local: (source, port),
             remote: far,
         };
         let op = Op {
@@ -122,6 +115,23 @@ impl Stack {
             ..op_of(&flow)
         };
         self.open(now, AppOp::Connect, op, flow, options)
+    }
+
+    /// The source address on the way to a peer, this one unless it is [`ANYBODY`]'s; the peer's end; and the largest
+    /// packet on the way.
+    pub(super) fn route(
+        &mut self,
+        source: [u8; 16],
+        peer: SocketAddr,
+    ) -> Result<([u8; 16], End, u32), RequestError> {
+        let mut net = NET_ZERO;
+        net.dst_ip = net::to_bytes(peer.ip());
+        net.src_ip = source;
+        let path_mtu = self
+            .interface
+            .route(&mut net)
+            .map_err(RequestError::Unreachable)?;
+        Ok((net.src_ip, (net.dst_ip, peer.port()), path_mtu))
     }
 
     /// Runs `listen` or `connect` for a new handle, then its options, then what all that raised.

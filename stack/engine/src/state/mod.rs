@@ -25,7 +25,7 @@ mod timers;
 use std::collections::VecDeque;
 
 pub(crate) use contexts::{Contexts, Guess};
-pub(crate) use flow::{ANYBODY, Flow};
+pub(crate) use flow::{ANYBODY, End, Flow};
 pub(crate) use handles::Handles;
 pub use handles::{Errno, Handle, Notice};
 pub(crate) use packets::{Buffers, Packets, Pending};
