@@ -142,6 +142,11 @@ const MODES: &[Mode] = &[
         command: &["scripts/qvis"],
     },
     Mode {
+        name: "homa-wire",
+        about: "Homa's packets beside those of the Linux module's header: `-- CHECKOUT-OF-HOMAMODULE`",
+        command: &["scripts/homa-wire"],
+    },
+    Mode {
         name: "attach",
         about: "processors, subscriptions and T-wares come and go 10,000 times under load, over TUN and packet socket",
         command: &[

@@ -2,6 +2,7 @@
 //! whole, each reply reaches its caller.
 //!
 //! * [`wire`]: packets as HomaModule lays them out, and a peer that the test plays by hand
+//! * [`golden`]: packets beside those of HomaModule's header
 //! * [`rules`]: what the program does, rule by rule
 
 #![allow(unreachable_pub)]
@@ -9,6 +10,7 @@
 #[path = "../../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
+mod golden;
 mod rules;
 mod wire;
 

@@ -513,7 +513,7 @@ fn a_client_that_never_acknowledges_counts_as_gone() {
 }
 
 /// Makes a call and replies to it; its number.
-fn whole_call(stage: &mut Stage) -> (u64, Vec<Packet>) {
+pub fn whole_call(stage: &mut Stage) -> (u64, Vec<Packet>) {
     stage.call(10);
     let sent = stage.take();
     let id = sent[0].get(SENDER_ID);

@@ -1,0 +1,144 @@
+//! Packets that the program builds beside those that a C compiler makes of the module's `homa_wire.h`.
+//!
+//! `cargo xtask long homa-wire CHECKOUT` names a checkout of PlatformLab/HomaModule; nothing of it is in this
+//! repository, and without one the test has nothing to compare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use super::rules::whole_call;
+use super::wire::*;
+
+/// Places of fields, and packets as hexadecimal bytes, by their names.
+struct Golden(BTreeMap<String, String>);
+
+impl Golden {
+    fn new(program: &Path, id: u64, acked: u64) -> Golden {
+        let made = Command::new(program)
+            .args([id.to_string(), acked.to_string()])
+            .output()
+            .expect("it runs");
+        assert!(made.status.success());
+        let text = String::from_utf8(made.stdout).expect("text");
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        Golden(
+            lines
+                .map(|(name, rest)| (name.to_owned(), rest.to_owned()))
+                .collect(),
+        )
+    }
+
+    fn field(&self, name: &str, (at, len): Field) {
+        assert_eq!(self.0[name], format!("{at} {len}"), "{name}");
+    }
+
+    /// A header, but for its checksum, which the module leaves to the link.
+    fn packet(&self, name: &str, packet: &Packet) {
+        let mut bytes = packet.bytes[..size(packet.kind())].to_vec();
+        bytes[16..18].fill(0);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, self.0[name], "{name}");
+    }
+}
+
+/// Compiles `golden.c` against the module's header.
+fn compile(checkout: &Path) -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("homa-wire");
+    for stub in ["linux/skbuff.h", "net/tcp.h"] {
+        let stub = folder.join(stub);
+        std::fs::create_dir_all(stub.parent().expect("a folder")).expect("room");
+        std::fs::write(stub, "").expect("room");
+    }
+    let program = folder.join("golden");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/homa/golden.c");
+    let status = Command::new("cc")
+        .arg("-I")
+        .arg(&folder)
+        .arg("-I")
+        .arg(checkout)
+        .arg("-o")
+        .args([&program, &source])
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "{} compiles", source.display());
+    program
+}
+
+#[test]
+fn packets_equal_those_of_the_modules_header() {
+    let Some(checkout) = std::env::var_os("HAWSER_HOMA_MODULE") else {
+        hawser_testing::skip(
+            "packets beside homa_wire.h",
+            "there is no checkout: cargo xtask long homa-wire",
+        );
+        return;
+    };
+    let program = compile(Path::new(&checkout));
+    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    stage.call(70_000);
+    let data = stage.take().swap_remove(0);
+    let golden = Golden::new(&program, data.get(SENDER_ID), 0);
+    golden.packet("data", &data);
+    for (name, field) in [
+        ("SPORT", SPORT),
+        ("DPORT", DPORT),
+        ("SEQUENCE", SEQUENCE),
+        ("KIND", KIND),
+        ("DOFF", DOFF),
+        ("SENDER_ID", SENDER_ID),
+        ("MESSAGE_LENGTH", MESSAGE_LENGTH),
+        ("INCOMING", INCOMING),
+        ("ACK_CLIENT_ID", ACK_CLIENT_ID),
+        ("ACK_SERVER_PORT", ACK_SERVER_PORT),
+        ("DATA_CUTOFF_VERSION", DATA_CUTOFF_VERSION),
+        ("RETRANSMIT", RETRANSMIT),
+        ("SEGMENT_OFFSET", SEGMENT_OFFSET),
+        ("GRANT_OFFSET", GRANT_OFFSET),
+        ("GRANT_PRIORITY", GRANT_PRIORITY),
+        ("RESEND_OFFSET", RESEND_OFFSET),
+        ("RESEND_LENGTH", RESEND_LENGTH),
+        ("RESEND_PRIORITY", RESEND_PRIORITY),
+        ("UNSCHED_CUTOFFS", UNSCHED_CUTOFFS),
+        ("CUTOFF_VERSION", CUTOFF_VERSION),
+        ("NUM_ACKS", NUM_ACKS),
+        ("ACKS", ACKS),
+    ] {
+        golden.field(name, field);
+    }
+    // A data packet that acknowledges, and the ACK of what waits.
+    let (first, _) = whole_call(&mut stage);
+    stage.call(70_000);
+    let data = stage.take().swap_remove(0);
+    Golden::new(&program, data.get(SENDER_ID), first).packet("data", &data);
+    let (second, _) = whole_call(&mut stage);
+    stage.put(NEED_ACK, &[(SENDER_ID, 77)], &[]);
+    Golden::new(&program, 76, second).packet("ack", &stage.take()[0]);
+    // Of a request: GRANT, CUTOFFS, RESEND; BUSY, and NEED_ACK behind its reply; UNKNOWN for a call that is not known.
+    let golden = Golden::new(&program, CALL | 1, 0);
+    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    stage.request(70_000, 3_000, (1_000, 2_000));
+    golden.packet("grant", &stage.take()[0]);
+    stage.put(
+        DATA,
+        &[
+            (MESSAGE_LENGTH, 70_000),
+            (INCOMING, 3_000),
+            (SEGMENT_OFFSET, 1_000),
+        ],
+        b"x",
+    );
+    golden.packet("cutoffs", &stage.take()[0]);
+    golden.packet("resend", &stage.wait(5_000)[0]);
+    let mut stage = Stage::new(&[]);
+    stage.put(RESEND, &[], &[]);
+    golden.packet("unknown", &stage.take()[0]);
+    stage.request(1, 1, (0, 1));
+    stage.take();
+    stage.put(RESEND, &[(RESEND_LENGTH, 1)], &[]);
+    golden.packet("busy", &stage.take()[0]);
+    let (call, _) = stage.accepted();
+    assert_eq!(stage.stack.send_message(stage.now, call, b"y"), Ok(true));
+    stage.take();
+    golden.packet("need_ack", &stage.wait(2_000)[0]);
+}
