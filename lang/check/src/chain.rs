@@ -237,14 +237,14 @@ impl<'a> Checker<'a> {
                         .related(*at, format!("`{name}` runs in a chain")),
                 );
             }
-            if let (Some(refuses), true) = (facts.refuses, kind != EventKind::App) {
+            if let (Some(refuses), true) = (facts.refuses, !matches!(kind, EventKind::App | EventKind::Net)) {
                 self.report(
                     Diagnostic::error(
                         codes::REFUSE_NOT_APP,
                         ast_span(refuses),
                         "a refusal where nobody asks",
                     )
-                    .label("only chains of application events refuse")
+                    .label("only chains of requests and of packets refuse")
                     .related(*at, format!("`{name}` runs in this chain"))
                     .hint("`done;` ends the chain; `return;` ends the processor"),
                 );

@@ -559,7 +559,7 @@ same type. A second one is made in the chain of an event that is raised.",
     Code {
         code: REFUSE_NOT_APP,
         title: "a refusal where nobody asks",
-        text: "`refuse(code)` turns an application's request down; a packet or a timer cannot be refused.
+        text: "`refuse(code)` turns an application's request down, or a packet; a timer cannot be refused.
 `done;` ends the chain and keeps what was done.",
     },
     Code {

@@ -28,6 +28,7 @@ pub(crate) const CALLS: &[&str] = &[
 pub(crate) const SOURCES: &[&str] = &[
     "ip",
     "udp",
+    "trimmed",
     "icmp_error",
     "connect",
     "listen",
@@ -371,6 +372,9 @@ impl<'a> Checker<'a> {
                 (ExprKind::Name(name), [number]) if name.name == "ip" => {
                     Some(Source::Ip(self.constant_expr(&number.value, &Ty::uint(8))? as u8))
                 }
+                (ExprKind::Name(name), [number]) if name.name == "trimmed" => Some(Source::Trimmed(
+                    self.constant_expr(&number.value, &Ty::uint(8))? as u8,
+                )),
                 (ExprKind::Name(name), [number]) if name.name == "udp" => Some(Source::Udp(
                     self.constant_expr(&number.value, &Ty::uint(16))? as u16,
                 )),
@@ -385,7 +389,7 @@ impl<'a> Checker<'a> {
                 _ => None,
             };
             let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
-                .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
+                .label("expected `ip(n)`, `udp(port)`, `trimmed(n)`, `icmp_error`, `start`, or an application's request");
             diagnostic.hint = Some(
                 near.map_or(
                     "requests are: connect, listen, send, recv, close, abort, release, option, message, call"
@@ -408,7 +412,7 @@ impl<'a> Checker<'a> {
         }
         let value = |id| Type::Value(Ty::Struct(id));
         let (expected, form, kind) = match source {
-            Source::Ip(_) | Source::Udp(_) => (
+            Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => (
                 vec![Type::Packet, value(NET)],
                 "(pkt_t p, IPheader i)",
                 EventKind::Net,

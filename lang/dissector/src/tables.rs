@@ -250,7 +250,7 @@ fn all_parsers(module: &Module, text: &mut String) -> Result<(), Unsupported> {
         let (table, number) = match parser.source {
             Source::Udp(port) => ("udp.port", u32::from(port)),
             Source::Ip(number) => ("ip.proto", u32::from(number)),
-            Source::IcmpError | Source::App(_) | Source::Start => continue,
+            Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => continue,
         };
         any = true;
         let key: Vec<String> = key.iter().map(u32::to_string).collect();

@@ -215,7 +215,12 @@ fn pair(path: PathBuf) -> Option<Pair> {
             .funcs
             .iter()
             .for_each(|func| sent(&func.body, &mut blueprints));
-        let reads = |p: &Parser| matches!(p.source, Source::Ip(_) | Source::Udp(_) | Source::IcmpError);
+        let reads = |p: &Parser| {
+            matches!(
+                p.source,
+                Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) | Source::IcmpError
+            )
+        };
         let has_packets = !blueprints.is_empty() || module.parsers.iter().any(reads);
         has_packets.then(|| Pair {
             compiled: common::compile(&module, &name, CHECKED),
@@ -391,7 +396,7 @@ fn parsers_in_c_do_what_the_interpreter_does() {
                     .copy_from_slice(&cast_slice(&random.words(size_of::<Op>()))[..size_of::<Op>()]);
                 bytes_of_mut(&mut icmp).copy_from_slice(cast_slice(&random.words(size_of::<Icmp>())));
                 let input = match source {
-                    Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
+                    Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
                     Source::IcmpError => Input::Icmp(packet, &icmp),
                     Source::App(kind) => Input::App(kind, &op),
                     Source::Start => Input::Start,

@@ -148,7 +148,7 @@ impl Packets<'_> {
             csum,
         };
         let input = match parsers[index].source {
-            Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
+            Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
             Source::IcmpError => Input::Icmp(packet, &icmp),
             Source::App(kind) => Input::App(kind, &op),
             Source::Start => Input::Start,

@@ -145,6 +145,7 @@ pub(crate) const WORDS: &[Word] = words! {
     Source:
     "ip", "ip(protocol)", "Packets of an IP protocol.";
     "udp", "udp(port)", "Datagrams to a UDP port.";
+    "trimmed", "trimmed(protocol)", "Packets of an IP protocol of which a switch has cut off data.";
     "icmp_error", "icmp_error", "ICMP errors about packets of ours.";
     "connect", "connect", "The application connects.";
     "listen", "listen", "The application listens.";

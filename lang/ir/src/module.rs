@@ -301,6 +301,8 @@ pub enum Source {
     Ip(u8),
     /// Datagrams to a UDP port.
     Udp(u16),
+    /// Packets of an IP protocol of which a switch has cut off data.
+    Trimmed(u8),
     /// ICMP errors about packets of ours.
     IcmpError,
     /// An application's request.

@@ -58,6 +58,8 @@ pub(crate) struct Tables {
     pub(crate) contexts: Vec<ContextPlan>,
     /// By IP protocol.
     pub(crate) ip: Box<[Option<usize>; 256]>,
+    /// By IP protocol, of packets whose data a switch has cut off.
+    pub(crate) trimmed: Box<[Option<usize>; 256]>,
     pub(crate) icmp: Option<usize>,
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
@@ -105,6 +107,7 @@ impl Tables {
                 .map(|c| context_plan(module, c))
                 .collect::<Result<_, _>>()?,
             ip: Box::new([None; 256]),
+            trimmed: Box::new([None; 256]),
             icmp: None,
             start: None,
             app: [None; APP_OPS],
@@ -157,6 +160,7 @@ impl Tables {
                     }
                     self.ip[protocol as usize] = Some(i);
                 }
+                Source::Trimmed(protocol) => self.trimmed[protocol as usize] = Some(i),
                 Source::IcmpError => self.icmp = Some(i),
                 Source::App(op) => self.app[op_index(op)] = Some(i),
                 Source::Start => self.start = Some(i),

@@ -34,7 +34,7 @@ fn sources(module: &Module) -> Option<String> {
         Source::Udp(port) => Some(format!(
             "it takes packets of udp({port}), and no target puts programs into UDP yet"
         )),
-        Source::Ip(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
+        Source::Ip(_) | Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
     })
 }
 

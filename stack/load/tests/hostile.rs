@@ -143,7 +143,7 @@ fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: 
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();
     noise.fill(bytemuck::bytes_of_mut(&mut icmp));
     let input = match module.parsers[parser].source {
-        Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
+        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
         Source::IcmpError => Input::Icmp(packet, &icmp),
         Source::App(op_kind) => Input::App(op_kind, &op),
         Source::Start => Input::Start,

@@ -136,7 +136,7 @@ pub(crate) fn parser_of(interpreter: &Interpreter, net: &Net) -> Option<usize> {
     let takes = |source: Source| match source {
         Source::Ip(number) => number == net.protocol,
         Source::Udp(_) => net.protocol == 17,
-        Source::IcmpError | Source::App(_) | Source::Start => false,
+        Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => false,
     };
     interpreter
         .module()

@@ -45,7 +45,7 @@ fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBu
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();
     copy(bytemuck::bytes_of_mut(&mut icmp), data);
     let input = match source {
-        Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
+        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
         Source::IcmpError => Input::Icmp(packet, &icmp),
         Source::App(kind) => Input::App(kind, &op),
         Source::Start => Input::Start,

@@ -42,7 +42,7 @@ pub(crate) fn cursor_fact(fact: WireFact) -> String {
 /// What a parser is given, by its source.
 fn views(source: Source) -> &'static [&'static str] {
     match source {
-        Source::Ip(_) | Source::Udp(_) => &["packet->net"],
+        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => &["packet->net"],
         Source::IcmpError => &["packet->net", "icmp"],
         Source::App(_) => &["op"],
         Source::Start => &[],
@@ -129,7 +129,7 @@ impl Emitter<'_> {
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
             out.line(&format!("case {index}:"));
-            if matches!(parser.source, Source::Ip(_) | Source::Udp(_) | Source::IcmpError) {
+            if !matches!(parser.source, Source::App(_) | Source::Start) {
                 out.line("    input.cursor = hw_cursor_over(packet);");
             }
             let call = self.parser_call(parser);

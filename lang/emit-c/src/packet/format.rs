@@ -255,7 +255,7 @@ pub(super) fn protocol(module: &Module) -> u8 {
     let number = |source| match source {
         Source::Ip(number) => Some(number),
         Source::Udp(_) => Some(17),
-        Source::IcmpError | Source::App(_) | Source::Start => None,
+        Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
     };
     module.parsers.iter().find_map(|p| number(p.source)).unwrap_or(0)
 }

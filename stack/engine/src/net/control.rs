@@ -261,6 +261,23 @@ impl Interface {
         });
     }
 
+    /// Reports that nobody is at a port.
+    pub(super) fn report_port(&mut self, now: Instant, packet: &Packet<'_>) {
+        let is_v4 = packet.net.version == 4;
+        let (kind, code, max_quote) = if is_v4 {
+            let room = icmp::ERROR_LEN_V4 - ipv4::HEADER - icmp::HEADER;
+            (icmp::v4::UNREACHABLE, icmp::v4::PORT_UNREACHABLE, room)
+        } else {
+            let room = icmp::ERROR_LEN_V6 - ipv6::HEADER - icmp::HEADER;
+            (icmp::v6::UNREACHABLE, icmp::v6::PORT_UNREACHABLE, room)
+        };
+        let quote = &packet.whole[..packet.whole.len().min(max_quote)];
+        self.send_error(now, packet, |out| {
+            icmp::write(out, kind, code, [0; 4]);
+            out.extend(quote);
+        });
+    }
+
     /// Reports a parameter problem (RFC 4443, 3.4).
     pub(super) fn report_problem(&mut self, now: Instant, packet: &Packet<'_>, problem: Problem) {
         let max_quote = icmp::ERROR_LEN_V6 - ipv6::HEADER - icmp::HEADER;

@@ -23,11 +23,15 @@ pub(super) mod v4 {
     pub(crate) const PARAMETER_PROBLEM: u8 = 12;
     /// The code of [`UNREACHABLE`] for a protocol that nobody takes.
     pub(crate) const PROTOCOL_UNREACHABLE: u8 = 2;
+    /// The code of [`UNREACHABLE`] for a port that nobody listens at.
+    pub(crate) const PORT_UNREACHABLE: u8 = 3;
 }
 
 /// The types of ICMPv6 that are acted upon.
 pub(super) mod v6 {
     pub(crate) const UNREACHABLE: u8 = 1;
+    /// The code of [`UNREACHABLE`] for a port that nobody listens at.
+    pub(crate) const PORT_UNREACHABLE: u8 = 4;
     pub(crate) const TOO_BIG: u8 = 2;
     pub(crate) const TIME_EXCEEDED: u8 = 3;
     pub(crate) const PARAMETER_PROBLEM: u8 = 4;

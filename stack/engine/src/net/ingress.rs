@@ -22,7 +22,9 @@ pub(super) struct Packet<'a> {
     /// Where the packet starts in the frame.
     pub(super) offset: usize,
     /// Where the packet names its transport protocol.
-    pub(super) protocol_at: usize,
+    pub(super) protocol_at: u32,
+    /// There is less of it than its header states.
+    pub(super) is_trimmed: bool,
 }
 
 impl<'a> Packet<'a> {
@@ -50,10 +52,18 @@ impl Interface {
         match self.open(frame) {
             Ok(Content::Arp(bytes)) => self.arp(now, bytes),
             Ok(Content::Ip(packet)) => match (packet.net.version, packet.net.protocol) {
+                (4, icmp::PROTOCOL_V4) | (6, icmp::PROTOCOL_V6) if packet.is_trimmed => {
+                    Err(DropReason::Truncated)
+                }
                 (4, icmp::PROTOCOL_V4) => self.icmp_v4(now, frame, &packet),
                 (6, icmp::PROTOCOL_V6) => self.icmp_v6(now, frame, &packet),
                 // Of IPv4 that is settled: nothing is taken that is not for an own address.
                 (6, _) if !self.owns(&packet.net.dst_ip) => Err(DropReason::NotForUs),
+                (_, _) if packet.is_trimmed => Ok(Ingress::Trimmed {
+                    net: packet.net,
+                    head: packet.transport(),
+                    tail: packet.tail,
+                }),
                 (_, _) => Ok(deliver(frame, &packet)),
             },
             Err((refusal, packet)) => {
@@ -80,7 +90,7 @@ impl Interface {
             (4, icmp::PROTOCOL_V4) | (6, icmp::PROTOCOL_V6) => {}
             (4, _) => self.report_protocol(now, &packet),
             (_, _) => {
-                let pointer = packet.protocol_at as u32;
+                let pointer = packet.protocol_at;
                 self.report_problem(
                     now,
                     &packet,
@@ -90,6 +100,19 @@ impl Interface {
                     },
                 );
             }
+        }
+    }
+
+    /// Counts a packet that was cut, and that no program takes so.
+    pub fn refuse_trimmed(&mut self) {
+        self.counters.count(DropReason::Truncated);
+    }
+
+    /// Answers a packet that its program refused: nobody is at the port that it is for (RFC 1122, 3.2.2.1;
+    /// RFC 4443, 3.1), within a limited rate. `frame` is what [`Interface::ingress`] was given.
+    pub fn refused_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
+        if let Ok(Content::Ip(packet)) = self.open(frame) {
+            self.report_port(now, &packet);
         }
     }
 
@@ -167,20 +190,24 @@ fn trim<'a>(frame: &RxFrame<'a>, net: Net, offset: usize) -> Result<Packet<'a>, 
     let len = net.tot_len as usize;
     let whole = &frame.head[offset..];
     let whole = &whole[..whole.len().min(len)];
-    let tail = frame.tail.get(..len - whole.len()).ok_or(DropReason::Truncated)?;
+    let whole_tail = frame.tail.get(..len - whole.len());
+    if whole_tail.is_none() && whole.len() < usize::from(net.hdr_len) {
+        return Err(DropReason::Truncated);
+    }
     Ok(Packet {
         net,
         whole,
-        tail,
+        tail: whole_tail.unwrap_or(frame.tail),
         offset,
         protocol_at: 9,
+        is_trimmed: whole_tail.is_none(),
     })
 }
 
 /// Passes over an IPv6 packet's extension headers.
 fn walk(packet: Packet<'_>) -> Result<Packet<'_>, Refusal> {
     let mut net = packet.net;
-    let protocol_at = ipv6::walk(packet.whole, &mut net)?;
+    let protocol_at = ipv6::walk(packet.whole, &mut net)? as u32;
     Ok(Packet {
         net,
         protocol_at,

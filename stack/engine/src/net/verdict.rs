@@ -21,6 +21,16 @@ pub enum Ingress<'a> {
         /// The transport checksum's standing.
         csum: Csum,
     },
+    /// A packet that is shorter than its network header states: a switch has cut off data rather than drop it
+    /// all. [`super::Interface::refuse_trimmed`] counts one that no program takes.
+    Trimmed {
+        /// Its network header, as it was sent: `tot_len` is the length that it had.
+        net: Net,
+        /// What came, from the transport header on.
+        head: &'a [u8],
+        /// Where the packet goes on, if the wire holds that elsewhere.
+        tail: &'a [u8],
+    },
     /// An ICMP error about a packet that this host may have sent. That the quoted ports and
     /// sequence number are in use is for the program to check (RFC 5927, 4).
     IcmpError {

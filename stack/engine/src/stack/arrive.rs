@@ -19,10 +19,10 @@ use hawser_ir::buf::Input;
 use hawser_time::Instant;
 
 use super::{Stack, Work};
-use crate::chain::{Buffer, Cause, Nothing, Observer, Verdict};
+use crate::chain::{Buffer, Cause, Denied, Nothing, Observer, Verdict};
 use crate::ids::same;
 use crate::net::Ingress;
-use crate::state::{Contexts, Guess};
+use crate::state::{Contexts, Errno, Guess};
 use crate::wire::Wire;
 
 /// Packets that are parsed ahead of their chains.
@@ -34,6 +34,8 @@ const NEAR: usize = 256;
 /// A packet that was parsed.
 #[derive(Debug)]
 struct Arrival<'a> {
+    /// Its place in the batch.
+    frame: usize,
     parser: Option<usize>,
     /// It came to no event, for the reason that a counter names. It is kept for who observes, in its order.
     refused: Option<&'static str>,
@@ -77,9 +79,29 @@ impl Stack {
         let mut report = None;
         let mut next = frames.start;
         while next < frames.end && packets < MAX_GROUP && report.is_none() {
-            let frame = wire.frame(next);
+            let (frame, number) = (wire.frame(next), next);
             next += 1;
+            let mut take = |stack: &mut Stack, parser, net, (head, tail), csum| {
+                let buffer = Buffer::after(&mut stack.last_buffer, head, tail);
+                let arrival = arrivals[packets].insert(Arrival {
+                    frame: number,
+                    parser: Some(parser),
+                    refused: None,
+                    net,
+                    buffer,
+                    events: 0..0,
+                });
+                stack.parse(parser, arrival, csum);
+                packets += usize::from(arrival.refused.is_none() || stack.chains.observer.is_set());
+            };
             match self.interface.ingress(now, &frame) {
+                Ingress::Trimmed { net, head, tail } => {
+                    match self.chains.tables.trimmed[net.protocol as usize] {
+                        // Nobody can verify a checksum over what is missing.
+                        Some(parser) => take(self, parser, net, (head, tail), Csum::Complete),
+                        None => self.interface.refuse_trimmed(),
+                    }
+                }
                 Ingress::Packet {
                     net,
                     head,
@@ -87,22 +109,12 @@ impl Stack {
                     csum,
                     ..
                 } => match self.chains.tables.ip[net.protocol as usize] {
-                    Some(parser) => {
-                        let buffer = Buffer::after(&mut self.last_buffer, head, tail);
-                        let arrival = arrivals[packets].insert(Arrival {
-                            parser: Some(parser),
-                            refused: None,
-                            net,
-                            buffer,
-                            events: 0..0,
-                        });
-                        self.parse(parser, arrival, csum);
-                        packets += usize::from(arrival.refused.is_none() || self.chains.observer.is_set());
-                    }
+                    Some(parser) => take(self, parser, net, (head, tail), csum),
                     None => {
                         self.chains.state.counters.no_parser += 1;
                         if self.chains.observer.is_set() {
                             arrivals[packets] = Some(Arrival {
+                                frame: number,
                                 parser: None,
                                 refused: Some("no_parser"),
                                 net,
@@ -135,10 +147,14 @@ impl Stack {
                 continue;
             }
             let Work { ahead, guesses, .. } = &mut self.work;
-            // Whatever goes wrong is counted; the packet is gone.
-            let _ = self
+            let outcome = self
                 .chains
                 .run_events(now, ahead, arrival.events.clone(), guesses, &cause);
+            // Whatever else goes wrong is counted; the packet is gone.
+            if outcome == Err(Denied::Refused(Errno::CONNECTION_REFUSED)) {
+                let frame = wire.frame(arrival.frame);
+                self.interface.refused_reply(now, &frame);
+            }
         }
         if let Some(observer) = self.chains.observer.get() {
             observer.no_packet();

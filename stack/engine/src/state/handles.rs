@@ -25,6 +25,8 @@ pub struct Errno(pub u32);
 impl Errno {
     /// `EAGAIN`.
     pub const AGAIN: Errno = Errno(11);
+    /// `ECONNREFUSED`.
+    pub const CONNECTION_REFUSED: Errno = Errno(111);
     /// The address is taken.
     pub const ADDRESS_IN_USE: Errno = Errno(98);
     /// `EINVAL`.

@@ -248,7 +248,7 @@ fn losses_are_repaired() {
 }
 
 #[test]
-fn a_call_to_nobody_fails_in_time() {
+fn a_call_to_nobody_is_refused() {
     let program = homa(Engine::Native, &[]);
     let [a, b] = cable(0, 1);
     let mut hosts = [Host::new(&program, 0, a), Host::new(&program, 1, b)];
@@ -263,7 +263,7 @@ fn a_call_to_nobody_fails_in_time() {
         .expect("it is taken")
         .expect("there is room");
     run(&mut hosts, start, Instant::from_nanos(1_000_000_000));
-    assert_eq!(hosts[0].failed.get(&closed), Some(&Errno(110)), "ETIMEDOUT");
+    assert_eq!(hosts[0].failed.get(&closed), Some(&Errno(111)), "ECONNREFUSED");
     assert_eq!(
         hosts[0].failed.get(&unanswered),
         None,

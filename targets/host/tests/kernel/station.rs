@@ -126,7 +126,7 @@ impl<W: HostWire> Station<W> {
                     });
                 }
                 Ingress::IcmpError { net, icmp, .. } => arrivals.push(Arrival::Error { net, icmp }),
-                Ingress::Done | Ingress::Drop(_) => {}
+                Ingress::Trimmed { .. } | Ingress::Done | Ingress::Drop(_) => {}
             }
         }
         self.wire.release();

@@ -7,7 +7,7 @@ use hawser_ir::buf::NET_ZERO;
 use hawser_time::Instant;
 
 use super::{OWN_MAC, from_hex, station, to_hex};
-use crate::net::{Ingress, Interface, from_bytes, to_bytes};
+use crate::net::{DropReason, Ingress, Interface, from_bytes, to_bytes};
 use crate::wire::{Medium, RxFrame, TxFrame};
 
 pub(super) const CASES: &str = include_str!("frames.txt");
@@ -114,6 +114,10 @@ fn describe(interface: &mut Interface, now: Instant, bytes: &[u8], split: bool) 
                 to_hex(head),
                 to_hex(tail),
             )
+        }
+        Ingress::Trimmed { .. } => {
+            interface.refuse_trimmed();
+            format!("drop {}", DropReason::Truncated)
         }
         Ingress::IcmpError {
             net,
