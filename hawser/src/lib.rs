@@ -5,7 +5,7 @@
 //!
 //! | feature | modules | for whom |
 //! |---|---|---|
-//! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
+//! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`MessageSocket`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
 //! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], faults in front of devices | the same in virtual time and under behaviour scripts |
 //! | `ide` | [`lang::ide`] | what an editor asks about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
@@ -85,7 +85,8 @@ pub use hawser_lab as lab;
 pub use hawser_load::programs;
 #[cfg(feature = "stack")]
 pub use hawser_net::{
-    Device, Endpoint, Handle, Keepalive, Listener, Network, OpenError, Options, Probe, Stream, host, options,
+    Device, Endpoint, Handle, Keepalive, Listener, MessageError, MessageOptions, MessageSocket, Network,
+    OpenError, Options, Probe, Request, Stream, host, messages, options,
 };
 #[cfg(feature = "sim")]
 pub use hawser_runs::{self as sim, debug, mutants};

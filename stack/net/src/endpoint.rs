@@ -7,6 +7,9 @@
 //! 2. [`Endpoint::connect`], [`Endpoint::listen`], [`Endpoint::read`], … never block: they return
 //!    [`io::ErrorKind::WouldBlock`] when there is nothing to do for now.
 //! 3. What they put into motion leaves with the next `poll`.
+//!
+//! [`Endpoint::bind`], [`Endpoint::call`], [`Endpoint::serve`], … are the same for whole messages: see
+//! [`crate::messages`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,6 +29,7 @@ use crate::device::Device;
 use crate::error::{ChangeError, OpenError, error_of_request};
 use crate::handles::ByHandle;
 use crate::log::{self, Log};
+use crate::messages::{Key, Messages};
 use crate::options::Options;
 
 /// One stack on one device.
@@ -39,6 +43,7 @@ pub struct Endpoint {
     /// When bytes were written since the last poll: they leave before the device is asked for
     /// packets, so that an answer does not wait for that, nor for another reading of the clock.
     wrote: Option<Instant>,
+    messages: Messages,
     log: Log,
 }
 
@@ -64,6 +69,7 @@ impl Endpoint {
         device: Box<dyn Device>,
     ) -> Result<Endpoint, OpenError> {
         let attachments = Arc::new(Attachments::new(program.clone()));
+        let messages = Messages::new(config.ephemeral.clone());
         let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
         let connections = ByHandle::default();
         Ok(Endpoint {
@@ -73,6 +79,7 @@ impl Endpoint {
             connections,
             changed: None,
             wrote: None,
+            messages,
             log: Log::default(),
         })
     }
@@ -90,7 +97,14 @@ impl Endpoint {
         busy |= self.stack.poll(now, &mut *self.device)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             log::state(&self.stack, handle, notice);
-            self.note(handle, notice);
+            if !self.messages.note(&mut self.stack, now, handle, notice) {
+                self.note(handle, notice);
+            }
+        }
+        self.messages.work(&mut self.stack, now);
+        if self.messages.take_wrote() {
+            self.wrote = Some(now);
+            busy = true;
         }
         self.log.drops(&self.stack);
         Ok(busy)
@@ -187,7 +201,8 @@ impl Endpoint {
     /// When the next timer is due, on the device's clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        [self.stack.next_deadline(), self.device.next_deadline()]
+        let messages = self.messages.next_deadline();
+        [self.stack.next_deadline(), self.device.next_deadline(), messages]
             .into_iter()
             .flatten()
             .min()
@@ -420,6 +435,32 @@ impl Endpoint {
     /// Handles about which something changed since the last call.
     pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
         into.append(self.changed.get_or_insert_default());
+    }
+
+    /// Messages about which something changed since the last call.
+    pub(crate) fn take_changed_messages(&mut self, into: &mut Vec<Key>) {
+        self.messages.take_changed(into);
+    }
+
+    /// Does something with messages, the stack and the time; what they have to send leaves with the next poll.
+    pub(crate) fn with_messages<T>(
+        &mut self,
+        act: impl FnOnce(&mut Messages, &mut Stack, Instant) -> T,
+    ) -> T {
+        let now = self.request_time();
+        let result = act(&mut self.messages, &mut self.stack, now);
+        if self.messages.take_wrote() {
+            self.wrote = Some(now);
+        }
+        result
+    }
+
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    pub(crate) fn messages_mut(&mut self) -> &mut Messages {
+        &mut self.messages
     }
 
     pub(crate) fn device(&self) -> &dyn Device {

@@ -11,6 +11,9 @@ use hawser_engine::Handle;
 /// What is known of handles.
 pub(crate) type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
 
+/// What is known of numbers that are given out one after the other.
+pub(crate) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
+
 /// Hashes numbers that count up.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers(u64);

@@ -3,6 +3,8 @@
 //! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
 //! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as
 //!   `AsyncRead + AsyncWrite`; [`Probe`] reads state variables of a stream that something else owns
+//! * [`MessageSocket`] and, polled, [`Endpoint::bind`]: whole messages and calls, over a program that carries them or
+//!   framed on its streams
 //! * [`Options`], [`Keepalive`]: what an application may choose for a connection
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`OnBus`]: what is attached to a running program, as clients of the bus reach it
@@ -20,6 +22,7 @@ mod handles;
 pub mod host;
 #[cfg_attr(not(feature = "log"), path = "log/absent.rs")]
 mod log;
+pub mod messages;
 mod network;
 pub mod options;
 
@@ -28,5 +31,6 @@ pub use device::Device;
 pub use endpoint::Endpoint;
 pub use error::{ChangeError, NetworkEnd, OpenError};
 pub use hawser_engine::{Handle, Observable};
+pub use messages::{MessageError, MessageOptions, MessageSocket, Request};
 pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};

@@ -5,6 +5,7 @@
 //! only put work into the stack: the task sends it, so that what several streams did in one turn
 //! leaves in one batch.
 
+use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -26,6 +27,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{ChangeError, NetworkEnd};
 use crate::handles::ByHandle;
 use crate::log;
+use crate::messages::{Key, MessageError};
 use crate::options::{self, Keepalive, Options};
 
 /// How many polls a batch of work may take before other tasks get their turn.
@@ -40,18 +42,20 @@ const DEVICE_RETRY: Duration = Duration::from_millis(1);
 /// An endpoint driven by a task of the current runtime. Clones share it.
 #[derive(Clone)]
 pub struct Network {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(crate) struct Shared {
     inner: Mutex<Inner>,
     /// Rung when an application call left something to send.
     kick: Notify,
 }
 
-struct Inner {
-    endpoint: Endpoint,
+pub(crate) struct Inner {
+    pub(crate) endpoint: Endpoint,
     wakers: ByHandle<Wakers>,
+    /// Who waits for messages.
+    message_wakers: HashMap<Key, Vec<Waker>>,
     /// Why nothing happens any more, once that is so.
     dead: Option<NetworkEnd>,
 }
@@ -71,10 +75,12 @@ impl Network {
     pub fn start(mut endpoint: Endpoint) -> io::Result<Network> {
         // From here on it keeps a list of what changes. Nobody waits for what was before.
         endpoint.take_changed(&mut Vec::new());
+        endpoint.take_changed_messages(&mut Vec::new());
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
         let inner = Inner {
             endpoint,
             wakers: ByHandle::default(),
+            message_wakers: HashMap::new(),
             dead: None,
         };
         let shared = Arc::new(Shared {
@@ -218,9 +224,14 @@ impl Network {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         // A task that panics while it holds the lock ends alone: the stack stays consistent between calls.
         self.inner.lock()
+    }
+
+    /// There is something to send.
+    pub(crate) fn kick(&self) {
+        self.kick.notify_one();
     }
 }
 
@@ -237,6 +248,31 @@ impl Inner {
         self.dead.get_or_insert(end);
         let all: Vec<Handle> = self.wakers.keys().copied().collect();
         all.into_iter().for_each(|handle| self.wake(handle));
+        let waiting = self.message_wakers.drain().flat_map(|(_, wakers)| wakers);
+        waiting.for_each(Waker::wake);
+    }
+
+    /// The same, with the error of messages.
+    pub(crate) fn living(&mut self) -> Result<&mut Inner, MessageError> {
+        match &self.dead {
+            Some(end) => Err(MessageError::Network(end.clone())),
+            None => Ok(self),
+        }
+    }
+
+    /// Remembers whom to wake when something changes about messages.
+    pub(crate) fn wake_later(&mut self, key: Key, waker: &Waker) {
+        let waiting = self.message_wakers.entry(key).or_default();
+        if !waiting.iter().any(|other| other.will_wake(waker)) {
+            if waiting.len() >= MAX_WAITING {
+                waiting.remove(0).wake();
+            }
+            waiting.push(waker.clone());
+        }
+    }
+
+    pub(crate) fn forget_waker(&mut self, key: Key) {
+        self.message_wakers.remove(&key);
     }
 
     fn wake(&mut self, handle: Handle) {
@@ -281,7 +317,7 @@ impl Drop for LastWord {
 /// Polls the endpoint until nobody holds it any more.
 async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
     let _last_word = LastWord(shared.clone());
-    let mut changed = Vec::new();
+    let mut changed = Changed::default();
     loop {
         let Some(shared) = shared.upgrade() else { return };
         match turn(&shared, &mut changed) {
@@ -310,8 +346,15 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
     }
 }
 
+/// About what something changed in a turn; empty between two.
+#[derive(Default)]
+struct Changed {
+    handles: Vec<Handle>,
+    messages: Vec<Key>,
+}
+
 /// One turn of the driving task.
-fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
+fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
     let mut inner = shared.lock();
     let mut busy = true;
     for _ in 0..POLLS_PER_TURN {
@@ -320,9 +363,14 @@ fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
             break;
         }
     }
-    inner.endpoint.take_changed(changed);
-    for handle in changed.drain(..) {
+    inner.endpoint.take_changed(&mut changed.handles);
+    for handle in changed.handles.drain(..) {
         inner.wake(handle);
+    }
+    inner.endpoint.take_changed_messages(&mut changed.messages);
+    for key in changed.messages.drain(..) {
+        let waiting = inner.message_wakers.remove(&key).into_iter().flatten();
+        waiting.for_each(Waker::wake);
     }
     if busy {
         return Ok(Next::Again);

@@ -1,98 +1,22 @@
 //! Both APIs between two endpoints on a cable in memory, in virtual time.
 
-use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice, Write};
+#[path = "common/end.rs"]
+mod end;
+
+use std::io::{ErrorKind, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
-use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_load::Loaded;
-use hawser_net::{Device, Endpoint, Handle, Keepalive, Network, Options};
-use hawser_time::Instant;
-use parking_lot::Mutex;
+use hawser_net::{Endpoint, Handle, Keepalive, Network, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
-
-type Cable = Arc<Mutex<VecDeque<Vec<u8>>>>;
-
-/// One end of a cable that delivers at once.
-struct End {
-    caps: Caps,
-    clock: Arc<AtomicU64>,
-    inward: Cable,
-    outward: Cable,
-    /// Readable once something came in; the peer writes into the other end.
-    bell: UnixStream,
-    ring: UnixStream,
-    batch: Vec<Vec<u8>>,
-    /// The next use of it panics.
-    broken: Arc<AtomicBool>,
-}
-
-impl Wire for End {
-    fn caps(&self) -> &Caps {
-        &self.caps
-    }
-
-    fn receive(&mut self, max: usize) -> io::Result<usize> {
-        assert!(!self.broken.load(Ordering::Relaxed), "broken on purpose");
-        let mut waiting = self.inward.lock();
-        let count = waiting.len().min(max);
-        self.batch = waiting.drain(..count).collect();
-        Ok(count)
-    }
-
-    fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame {
-            head: &self.batch[i],
-            tail: &[],
-            csum: Csum::Unverified,
-            seg_size: 0,
-            at: Instant::ORIGIN,
-        }
-    }
-
-    fn release(&mut self) {
-        self.batch.clear();
-    }
-
-    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let bytes = |frame: &TxFrame| {
-            let mut bytes = frame.head.clone();
-            frame
-                .payload
-                .iter()
-                .for_each(|piece| bytes.extend_from_slice(piece.bytes()));
-            bytes
-        };
-        self.outward.lock().extend(frames.iter().map(bytes));
-        // A full one has been rung.
-        let _ = self.ring.write(&[1]);
-        Ok(frames.len())
-    }
-}
-
-impl Device for End {
-    fn now(&self) -> Instant {
-        Instant::from_nanos(self.clock.load(Ordering::Relaxed))
-    }
-
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
-    }
-
-    fn wait(&self, _: Option<Duration>) -> io::Result<()> {
-        unreachable!("nobody sleeps here")
-    }
-}
 
 fn address(end: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, end + 1)), 80)
@@ -111,28 +35,9 @@ impl Pair {
     fn new(backlog: u32) -> Pair {
         let clock = Arc::new(AtomicU64::new(SECOND));
         let broken = [0, 1].map(|_| Arc::new(AtomicBool::new(false)));
-        let cables = [Cable::default(), Cable::default()];
-        let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
-        bells
-            .iter()
-            .for_each(|(_, ring)| ring.set_nonblocking(true).expect("a socket"));
+        let mut devices = end::cable(&clock, &broken).map(Some);
         let mut ends = [0u8, 1].map(|end| {
-            let device = End {
-                caps: Caps {
-                    medium: Medium::Ip,
-                    mtu: 1500,
-                    tx_csum: false,
-                    gso_max: 0,
-                    rx_queue_bytes: 1 << 22,
-                },
-                clock: clock.clone(),
-                inward: cables[usize::from(end)].clone(),
-                outward: cables[usize::from(1 - end)].clone(),
-                bell: bells[usize::from(end)].0.try_clone().expect("a socket"),
-                ring: bells[usize::from(1 - end)].1.try_clone().expect("a socket"),
-                batch: Vec::new(),
-                broken: broken[usize::from(end)].clone(),
-            };
+            let device = devices[usize::from(end)].take().expect("one for each");
             let addresses = vec![(address(end).ip(), 24)];
             let interface = InterfaceConfig {
                 addresses,

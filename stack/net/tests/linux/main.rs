@@ -7,6 +7,7 @@ mod attach;
 mod capture;
 mod conditions;
 mod crowd;
+mod messages;
 mod polled;
 mod shares;
 mod stage;
@@ -38,6 +39,8 @@ const TESTS: &[Test] = tests![
     asynchronous::fifty_at_once,
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,
+    messages::two_stacks_call_each_other,
+    messages::linux_calls_by_frames,
     conditions::loss,
     conditions::bursts_of_loss,
     conditions::reordering,

@@ -92,6 +92,24 @@ impl Stage {
         )?)
     }
 
+    /// The same with another program.
+    pub(crate) fn endpoint_of(&self, program: &str) -> TestResult<Endpoint> {
+        Ok(host::open(
+            hawser_load::programs::resolve(program, &[])?,
+            &self.setup,
+        )?)
+    }
+
+    /// A program at the other end of the pair of devices, beside Linux; nothing on a TUN device.
+    pub(crate) fn at_the_far_end(&self, program: &str, address: IpAddr) -> TestResult<Option<Endpoint>> {
+        if self.is_tun() {
+            return Ok(None);
+        }
+        let setup = Setup::new(DeviceSpec::Packet(KERNEL_END.to_owned()), (address, 24));
+        let program = hawser_load::programs::resolve(program, &[])?;
+        Ok(Some(host::open(program, &setup)?))
+    }
+
     /// The same on a packet socket with a receive ring of about so many frames, and what it will have
     /// missed in the end; nothing on a TUN device, which has no ring.
     pub(crate) fn endpoint_with_ring(

@@ -1,0 +1,366 @@
+//! Messages on a tokio runtime.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hawser_ir::AppOp;
+use tokio::task::JoinSet;
+
+use super::error::MessageError;
+use super::options::MessageOptions;
+use super::polled::Deadline;
+use super::state::{Key, RequestId, Socket};
+use crate::endpoint::Endpoint;
+use crate::network::{Network, Shared};
+
+impl Network {
+    /// Opens a socket of messages at an address of the stack; port 0: any that is free. See [`Endpoint::bind`].
+    ///
+    /// # Errors
+    /// As those of [`Endpoint::bind`].
+    pub fn bind(&self, local: SocketAddr) -> Result<MessageSocket, MessageError> {
+        self.bind_with(local, &MessageOptions::default())
+    }
+
+    /// [`Network::bind`] with limits and times of its own.
+    ///
+    /// # Errors
+    /// As those of [`Endpoint::bind`].
+    pub fn bind_with(
+        &self,
+        local: SocketAddr,
+        options: &MessageOptions,
+    ) -> Result<MessageSocket, MessageError> {
+        let mut inner = self.shared.lock();
+        let socket = inner.living()?.endpoint.bind(local, options)?;
+        drop(inner);
+        self.shared.kick();
+        let shared = self.shared.clone();
+        Ok(MessageSocket {
+            open: Arc::new(Open { shared, socket }),
+            requests: options.requests,
+        })
+    }
+}
+
+/// A socket that is closed when nobody holds it any more.
+struct Open {
+    shared: Arc<Shared>,
+    socket: Socket,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.shared.lock().endpoint.unbind(self.socket);
+        self.shared.kick();
+    }
+}
+
+/// Sends and receives whole messages, and calls. Clones share it; with the last of them it is closed.
+///
+/// ```no_run
+/// # async fn run(network: hawser_net::Network) -> Result<(), Box<dyn std::error::Error>> {
+/// let server = network.bind("10.9.0.2:7000".parse()?)?;
+/// server.serve(|request| async move { request.message().to_vec() }).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct MessageSocket {
+    open: Arc<Open>,
+    requests: usize,
+}
+
+impl MessageSocket {
+    /// Where it is.
+    #[must_use]
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.open.shared.lock().endpoint.bound(self.open.socket)
+    }
+
+    /// Calls a peer, which gets the message once and whole; the future has its reply. To drop the future gives the
+    /// call up.
+    pub fn call<'a>(&self, peer: SocketAddr, message: &'a [u8]) -> Calling<'a> {
+        self.begin(AppOp::Call, peer, message, Deadline::OfSocket)
+    }
+
+    /// [`MessageSocket::call`] with a deadline of its own; `None`: as long as the transport goes on trying.
+    pub fn call_with<'a>(
+        &self,
+        peer: SocketAddr,
+        message: &'a [u8],
+        deadline: Option<Duration>,
+    ) -> Calling<'a> {
+        self.begin(AppOp::Call, peer, message, Deadline::Own(deadline))
+    }
+
+    /// Sends a message that has no reply, and waits until the peer has it.
+    ///
+    /// # Errors
+    /// As those of a [`Calling`]; `EOPNOTSUPP` for a program that carries calls alone.
+    pub async fn send(&self, peer: SocketAddr, message: &[u8]) -> Result<(), MessageError> {
+        let sent = self.begin(AppOp::Message, peer, message, Deadline::OfSocket);
+        sent.await.map(drop)
+    }
+
+    fn begin<'a>(&self, op: AppOp, peer: SocketAddr, message: &'a [u8], deadline: Deadline) -> Calling<'a> {
+        let socket = self.open.socket.0;
+        let begun = self
+            .open
+            .shared
+            .lock()
+            .endpoint
+            .with_messages(|messages, _, now| messages.begin_call(now, socket, op, peer, deadline));
+        Calling {
+            open: self.open.clone(),
+            call: begun.as_ref().copied().ok(),
+            refused: begun.err(),
+            message,
+        }
+    }
+
+    /// Waits for the next request. Several tasks may wait.
+    ///
+    /// # Errors
+    /// Why the socket does nothing any more.
+    pub async fn accept(&self) -> Result<Request, MessageError> {
+        let socket = self.open.socket;
+        let incoming = std::future::poll_fn(|cx| {
+            let mut inner = self.open.shared.lock();
+            match inner
+                .living()
+                .and_then(|inner| inner.endpoint.next_request(socket))
+            {
+                Ok(Some(incoming)) => Poll::Ready(Ok(incoming)),
+                Ok(None) => {
+                    inner.wake_later(Key::Requests(socket.0), cx.waker());
+                    Poll::Pending
+                }
+                Err(error) => Poll::Ready(Err(error)),
+            }
+        });
+        let incoming = incoming.await?;
+        Ok(Request {
+            open: self.open.clone(),
+            id: Some(incoming.id),
+            peer: incoming.peer,
+            wants_reply: incoming.wants_reply,
+            message: incoming.message,
+        })
+    }
+
+    /// Answers requests by a function, each in a task of its own, as many at a time as the socket's options allow
+    /// requests. What the function gives is not sent where no reply is wanted; an empty reply drops the request, as one
+    /// beyond the limit of size does.
+    ///
+    /// # Errors
+    /// Why the socket does nothing any more; else it does not end.
+    pub async fn serve<F, Reply>(&self, answer: F) -> Result<(), MessageError>
+    where
+        F: Fn(Arc<Request>) -> Reply,
+        Reply: Future<Output = Vec<u8>> + Send + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        loop {
+            while tasks.try_join_next().is_some() {}
+            if tasks.len() >= self.requests.max(1) {
+                tasks.join_next().await;
+                continue;
+            }
+            let request = Arc::new(self.accept().await?);
+            let reply = answer(request.clone());
+            tasks.spawn(async move {
+                let reply = reply.await;
+                request.respond(&reply)
+            });
+        }
+    }
+}
+
+/// A call under way: a future of the reply. To drop it gives the call up.
+///
+/// Its errors are `EMSGSIZE`, `EINVAL` for an empty message, `ETIMEDOUT`, `ECANCELED`, `EOPNOTSUPP`, what the program or
+/// the connection reported: see [`MessageError`].
+#[must_use = "a call begins when it is awaited"]
+pub struct Calling<'a> {
+    open: Arc<Open>,
+    /// Until it is over.
+    call: Option<u64>,
+    refused: Option<MessageError>,
+    message: &'a [u8],
+}
+
+impl Calling<'_> {
+    /// What gives the call up while something else awaits it.
+    #[must_use]
+    pub fn canceler(&self) -> Canceler {
+        Canceler {
+            shared: Arc::downgrade(&self.open.shared),
+            call: self.call,
+        }
+    }
+}
+
+impl Future for Calling<'_> {
+    type Output = Result<Vec<u8>, MessageError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(error) = self.refused.take() {
+            return Poll::Ready(Err(error));
+        }
+        let Some(call) = self.call else {
+            return Poll::Ready(Err(MessageError::Over));
+        };
+        let shared = self.open.shared.clone();
+        let mut inner = shared.lock();
+        let message = self.message;
+        let advanced = inner
+            .living()
+            .and_then(|inner| advance(&mut inner.endpoint, call, message));
+        match advanced {
+            Ok((None, is_unsent)) => {
+                inner.wake_later(Key::Call(call), cx.waker());
+                if is_unsent {
+                    inner.wake_later(Key::Room(self.open.socket.0), cx.waker());
+                }
+                drop(inner);
+                // It was taken, or its deadline is new.
+                shared.kick();
+                Poll::Pending
+            }
+            Ok((Some(reply), _)) => {
+                self.call = None;
+                Poll::Ready(Ok(reply))
+            }
+            Err(error) => {
+                drop(inner);
+                self.give_up();
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+/// Takes a call's outcome, or offers its bytes as long as there was no room; whether there is none still.
+fn advance(
+    endpoint: &mut Endpoint,
+    call: u64,
+    message: &[u8],
+) -> Result<(Option<Vec<u8>>, bool), MessageError> {
+    endpoint.with_messages(|messages, stack, now| {
+        if let Some(reply) = messages.outcome(call)? {
+            return Ok((Some(reply), false));
+        }
+        if !messages.is_unsent(call) {
+            return Ok((None, false));
+        }
+        let is_taken = messages.offer(stack, now, call, message)?;
+        // A connection may break at once.
+        Ok((messages.outcome(call)?, !is_taken))
+    })
+}
+
+impl Calling<'_> {
+    fn give_up(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let mut inner = self.open.shared.lock();
+        inner.forget_waker(Key::Call(call));
+        inner.endpoint.with_messages(|messages, stack, now| {
+            messages.end_call(stack, now, call, MessageError::Canceled);
+            messages.forget(call);
+        });
+        drop(inner);
+        self.open.shared.kick();
+    }
+}
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// Gives a call up that something else awaits; what awaits it gets `ECANCELED`.
+#[derive(Clone)]
+pub struct Canceler {
+    shared: std::sync::Weak<Shared>,
+    call: Option<u64>,
+}
+
+impl Canceler {
+    /// Gives the call up, unless it is over.
+    pub fn cancel(&self) {
+        let (Some(shared), Some(call)) = (self.shared.upgrade(), self.call) else {
+            return;
+        };
+        shared.lock().endpoint.with_messages(|messages, stack, now| {
+            messages.end_call(stack, now, call, MessageError::Canceled);
+        });
+        shared.kick();
+    }
+}
+
+/// A request that has come. One that is dropped without a reply is not answered: framed on connections, its caller gets
+/// `ECANCELED`; else its deadline ends it.
+pub struct Request {
+    open: Arc<Open>,
+    /// Until it is answered.
+    id: Option<RequestId>,
+    peer: SocketAddr,
+    wants_reply: bool,
+    message: Vec<u8>,
+}
+
+impl Request {
+    /// Who sent it.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Its bytes, all of them.
+    #[must_use]
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// Whether its sender waits for a reply.
+    #[must_use]
+    pub fn wants_reply(&self) -> bool {
+        self.wants_reply
+    }
+
+    /// Replies. Where nobody waits any more, the reply goes nowhere.
+    ///
+    /// # Errors
+    /// `EMSGSIZE`, `EINVAL` for an empty reply; the request can be answered still. [`MessageError::Over`] when it was
+    /// answered, or the socket is gone.
+    pub fn respond(&self, reply: &[u8]) -> Result<(), MessageError> {
+        let id = self.id.ok_or(MessageError::Over)?;
+        let mut inner = self.open.shared.lock();
+        let result = inner.living().and_then(|inner| match self.wants_reply {
+            true => inner.endpoint.answer(id, reply),
+            false => {
+                inner.endpoint.drop_request(id);
+                Ok(())
+            }
+        });
+        drop(inner);
+        self.open.shared.kick();
+        result
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            // One that was answered is not known any more, and stays as it is.
+            self.open.shared.lock().endpoint.drop_request(id);
+            self.open.shared.kick();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A connection that carries frames, and how it is opened.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use hawser_engine::{Errno, Handle, RequestError, Stack};
+use hawser_ir::abi::OPT_NODELAY;
+use hawser_time::Instant;
+
+use super::frame::{Decoder, Kind};
+
+/// Small frames leave at once, where the program has that option.
+const FIRST_OPTIONS: [(u32, u64); 1] = [(OPT_NODELAY, 1)];
+
+/// A connection that carries frames.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) socket: u64,
+    pub(super) handle: Handle,
+    pub(super) peer: SocketAddr,
+    /// The peer opened it.
+    pub(super) is_accepted: bool,
+    /// It can be written to.
+    pub(super) is_open: bool,
+    /// It takes no more calls: what is in `outgoing` leaves, and what comes is thrown away.
+    pub(super) is_closing: bool,
+    /// The peer sends no more.
+    pub(super) is_at_end: bool,
+    /// It is among those that the socket reads from again when there is room.
+    pub(super) is_paused: bool,
+    pub(super) outgoing: VecDeque<Outgoing>,
+    /// Bytes of `outgoing` that were not taken.
+    pub(super) unsent: usize,
+    pub(super) incoming: Decoder,
+    /// What was read and not looked at yet.
+    pub(super) rest: Vec<u8>,
+    /// Calls that wait for replies on it.
+    pub(super) calls: BTreeSet<u64>,
+    /// The peer's calls that are not answered, by their numbers.
+    pub(super) serving: BTreeMap<u64, u64>,
+    /// When something came from the peer, and when anything moved in either direction.
+    pub(super) received: Instant,
+    pub(super) moved: Instant,
+    /// When it is looked after.
+    pub(super) due: Instant,
+}
+
+/// A frame on its way into the stack.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) kind: Kind,
+    pub(super) number: u64,
+    pub(super) bytes: Vec<u8>,
+    pub(super) taken: usize,
+}
+
+/// Opens a listener, with small frames sent at once where the program can.
+pub(super) fn listen(
+    stack: &mut Stack,
+    now: Instant,
+    local: SocketAddr,
+    backlog: u32,
+) -> Result<Handle, RequestError> {
+    match stack.listen_with(now, local, backlog, &FIRST_OPTIONS) {
+        Err(RequestError::Refused(Errno::UNKNOWN_OPTION)) => stack.listen(now, local, backlog),
+        opened => opened,
+    }
+}
+
+pub(super) fn connect(
+    stack: &mut Stack,
+    now: Instant,
+    peer: SocketAddr,
+    local: SocketAddr,
+) -> Result<Handle, RequestError> {
+    let local = Some(SocketAddr::new(local.ip(), 0));
+    match stack.connect_with(now, peer, local, &FIRST_OPTIONS) {
+        Err(RequestError::Refused(Errno::UNKNOWN_OPTION)) => stack.connect(now, peer, local),
+        opened => opened,
+    }
+}
+
+impl Connection {
+    /// Nothing is under way on it.
+    pub(super) fn is_idle(&self) -> bool {
+        let is_still = self.outgoing.is_empty() && self.calls.is_empty() && self.serving.is_empty();
+        is_still && !self.incoming.is_within() && self.rest.is_empty()
+    }
+
+    /// Hands frames to the stack, as far as it takes them; why it takes none.
+    pub(super) fn write(&mut self, stack: &mut Stack, now: Instant) -> Option<Errno> {
+        while let Some(out) = self.outgoing.front_mut() {
+            match stack.send(now, self.handle, &out.bytes[out.taken..]) {
+                Ok(0) => return None,
+                Ok(len) => {
+                    out.taken += len;
+                    self.unsent -= len;
+                    self.moved = now;
+                }
+                Err(error) => return Some(error.errno()),
+            }
+            if out.taken == out.bytes.len() {
+                self.outgoing.pop_front();
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,202 @@
+//! Messages within a stream of bytes: a header of twelve bytes before each.
+//!
+//! ```text
+//!  0         4      5                    12
+//! | length  | kind | number             | message: `length` bytes
+//! ```
+//!
+//! All numbers are in network byte order. The number is that of the call, as its caller counts; each end of a connection
+//! may call, and has numbers of its own.
+
+/// Bytes of a header.
+pub(super) const HEADER: usize = 12;
+
+/// The largest number of a call.
+const NUMBERS: u64 = (1 << 56) - 1;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A request, to which the peer replies under the same number.
+    Call = 1,
+    /// The reply.
+    Reply,
+    /// A message without a reply; [`Kind::Received`] answers it.
+    Message,
+    /// The message has come, whole. Empty.
+    Received,
+    /// The caller does not wait any longer. Empty.
+    Cancel,
+    /// There will be no reply: an errno of four bytes.
+    Refused,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Kind> {
+        const ALL: [Kind; 6] = [
+            Kind::Call,
+            Kind::Reply,
+            Kind::Message,
+            Kind::Received,
+            Kind::Cancel,
+            Kind::Refused,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    /// The longest body, of those that carry no message.
+    fn longest(self) -> Option<usize> {
+        match self {
+            Kind::Call | Kind::Reply | Kind::Message => None,
+            Kind::Received | Kind::Cancel => Some(0),
+            Kind::Refused => Some(4),
+        }
+    }
+}
+
+/// A frame that has come whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    pub(super) number: u64,
+    pub(super) body: Vec<u8>,
+}
+
+/// What cannot be a frame: the bytes behind it mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameError {
+    /// Its message is longer than is taken here.
+    TooLong { kind: Kind, number: u64, len: u64 },
+    /// There is no such kind, or its body cannot be so long.
+    Malformed,
+}
+
+/// A frame's bytes.
+pub(super) fn encode(kind: Kind, number: u64, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER + body.len());
+    bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(&((kind as u64) << 56 | (number & NUMBERS)).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// Cuts a stream of bytes into frames. It holds one header and as much of one body as has come.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    head: [u8; HEADER],
+    have: usize,
+    body: Vec<u8>,
+    longest: usize,
+}
+
+impl Decoder {
+    /// One that takes messages up to so many bytes.
+    pub(super) fn new(longest: usize) -> Decoder {
+        Decoder {
+            head: [0; HEADER],
+            have: 0,
+            body: Vec::new(),
+            longest,
+        }
+    }
+
+    /// Whether a part of a frame has come.
+    pub(super) fn is_within(&self) -> bool {
+        self.have > 0
+    }
+
+    /// Takes bytes from the front of `input`, to the end of the next frame.
+    pub(super) fn feed(&mut self, input: &mut &[u8]) -> Result<Option<Frame>, FrameError> {
+        let wanted = (HEADER - self.have).min(input.len());
+        self.head[self.have..self.have + wanted].copy_from_slice(&input[..wanted]);
+        (self.have, *input) = (self.have + wanted, &input[wanted..]);
+        if self.have < HEADER {
+            return Ok(None);
+        }
+        let (kind, number, len) = self.header()?;
+        let wanted = (len - self.body.len()).min(input.len());
+        self.body.extend_from_slice(&input[..wanted]);
+        *input = &input[wanted..];
+        if self.body.len() < len {
+            return Ok(None);
+        }
+        self.have = 0;
+        let body = std::mem::take(&mut self.body);
+        Ok(Some(Frame { kind, number, body }))
+    }
+
+    fn header(&self) -> Result<(Kind, u64, usize), FrameError> {
+        let [a, b, c, d, kind, rest @ ..] = self.head;
+        let len = u32::from_be_bytes([a, b, c, d]);
+        let number = rest.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let kind = Kind::of(kind).ok_or(FrameError::Malformed)?;
+        if kind.longest().is_some_and(|longest| len as usize > longest) {
+            return Err(FrameError::Malformed);
+        }
+        if len as usize > self.longest.max(4) {
+            let len = u64::from(len);
+            return Err(FrameError::TooLong { kind, number, len });
+        }
+        Ok((kind, number, len as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(decoder: &mut Decoder, mut bytes: &[u8]) -> Result<Vec<Frame>, FrameError> {
+        let mut frames = Vec::new();
+        while !bytes.is_empty() {
+            frames.extend(decoder.feed(&mut bytes)?);
+        }
+        Ok(frames)
+    }
+
+    /// By hand, after the picture above.
+    #[test]
+    fn a_header_has_length_kind_and_number_in_network_byte_order() {
+        let bytes = [0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 1, 3, b'h', b'i'];
+        assert_eq!(encode(Kind::Reply, 259, b"hi"), bytes);
+    }
+
+    #[test]
+    fn frames_come_out_whole_wherever_the_bytes_are_cut() {
+        let frames = [
+            (Kind::Call, 1, vec![1; 300]),
+            (Kind::Cancel, NUMBERS, vec![]),
+            (Kind::Refused, 7, vec![0, 0, 0, 90]),
+            (Kind::Message, 8, vec![9]),
+        ];
+        let frames = frames.map(|(kind, number, body)| Frame { kind, number, body });
+        let encoded = frames
+            .iter()
+            .map(|frame| encode(frame.kind, frame.number, &frame.body));
+        let bytes: Vec<u8> = encoded.flatten().collect();
+        for piece in 1..bytes.len() {
+            let mut decoder = Decoder::new(300);
+            let mut got = Vec::new();
+            for part in bytes.chunks(piece) {
+                got.extend(all(&mut decoder, part).expect("frames"));
+            }
+            assert_eq!(got, frames, "in pieces of {piece}");
+            assert!(!decoder.is_within());
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_no_frame_is_an_error_before_any_memory_is_taken() {
+        let mut decoder = Decoder::new(300);
+        let head = &encode(Kind::Call, 5, &[0; 301])[..HEADER];
+        let error = FrameError::TooLong {
+            kind: Kind::Call,
+            number: 5,
+            len: 301,
+        };
+        assert_eq!(all(&mut decoder, head), Err(error));
+        assert_eq!(decoder.body.capacity(), 0);
+        for head in [[0u8; HEADER], [255; HEADER], [0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0]] {
+            assert_eq!(all(&mut Decoder::new(300), &head), Err(FrameError::Malformed));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Messages that the program carries itself: each has a handle of the stack's own.
+
+use std::net::SocketAddr;
+
+use hawser_engine::{Handle, Notice, RequestError, Stack};
+use hawser_ir::AppOp;
+use hawser_time::Instant;
+
+use super::error::{MessageError, RESET};
+use super::state::{At, Messages, Origin, Owner, Progress};
+
+impl Messages {
+    /// Offers a call to the program; nothing when there is no room for it.
+    pub(super) fn offer_native(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        (socket, call): (u64, u64),
+        op: AppOp,
+        peer: SocketAddr,
+        message: &[u8],
+    ) -> Result<Option<At>, MessageError> {
+        let endpoint = self.bound(socket)?.listener.ok_or(MessageError::Over)?;
+        let offered = match op {
+            AppOp::Call => stack.call(now, endpoint, peer, message),
+            _ => stack.message(now, endpoint, peer, message),
+        };
+        match offered {
+            Ok(Some(handle)) => {
+                self.owners.insert(handle, Owner::Call(call));
+                Ok(Some(At::Native(handle)))
+            }
+            Ok(None) | Err(RequestError::WouldBlock) => Ok(None),
+            Err(error) => Err(MessageError::of_request(error, message.len() as u64)),
+        }
+    }
+
+    /// Takes a notice about a call's handle.
+    pub(super) fn note_call(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        (call, handle): (u64, Handle),
+        notice: Notice,
+    ) {
+        let outstanding = self.calls.get(&call);
+        let (is_call, peer) = match outstanding {
+            Some(outstanding) => (outstanding.op == AppOp::Call, Some(outstanding.peer)),
+            None => (true, None),
+        };
+        match notice {
+            Notice::Readable => {
+                if let Some(reply) = receive(stack, now, handle) {
+                    self.settle(call, Ok(reply));
+                }
+            }
+            Notice::Closed | Notice::Failed(_) => {
+                let error = match notice {
+                    Notice::Failed(error) => error,
+                    _ => RESET,
+                };
+                let outcome = match (is_call, notice, peer) {
+                    (false, Notice::Closed, _) => Ok(Vec::new()),
+                    (_, _, Some(peer)) => Err(MessageError::Failed { peer, error }),
+                    (_, _, None) => Err(MessageError::Over),
+                };
+                self.settle(call, outcome);
+                self.owners.remove(&handle);
+                stack.release(handle);
+            }
+            Notice::Connected | Notice::Accepted(_) | Notice::Writable | Notice::Eof | Notice::Message(_) => {
+            }
+        }
+    }
+
+    /// A call or a message has come, under a handle of its own. Beyond the limit it is given back to the program
+    /// unread.
+    pub(super) fn incoming(&mut self, stack: &mut Stack, now: Instant, socket: u64, handle: Handle) {
+        let limits = self.sockets.get(&socket).map(|bound| {
+            let is_full = bound.serving >= bound.options.requests;
+            (is_full, bound.options.size)
+        });
+        let peer = stack.peer(handle);
+        let message = match limits {
+            Some((false, size)) => receive(stack, now, handle).filter(|message| message.len() <= size),
+            _ => None,
+        };
+        let (Some(peer), Some(message)) = (peer, message) else {
+            self.wrote = true;
+            stack.abort(now, handle);
+            return stack.release(handle);
+        };
+        let request = self.enqueue(socket, peer, Origin::Native(handle), message);
+        self.owners.insert(handle, Owner::Request(request));
+    }
+
+    /// Takes a notice about a request's handle.
+    pub(super) fn note_request(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        (request, handle): (u64, Handle),
+        notice: Notice,
+    ) {
+        match notice {
+            Notice::Writable => {
+                let Some(served) = self.requests.get_mut(&request) else {
+                    return;
+                };
+                if let Progress::Replying(reply) = &mut served.progress {
+                    let reply = std::mem::take(reply);
+                    // What the program refuses now has failed: its notice follows, or nobody waits.
+                    let _ = self.answer_native(stack, now, (request, handle), &reply);
+                }
+            }
+            Notice::Closed | Notice::Failed(_) => {
+                self.owners.remove(&handle);
+                stack.release(handle);
+                let Some(served) = self.requests.get_mut(&request) else {
+                    return;
+                };
+                match served.progress {
+                    // Its caller is gone, or asked for no reply.
+                    Progress::Waiting(_) | Progress::Taken => served.origin = Origin::Nobody,
+                    Progress::Replying(_) | Progress::Replied | Progress::Dropped => {
+                        self.finish_request(request);
+                    }
+                }
+            }
+            Notice::Connected | Notice::Accepted(_) | Notice::Readable | Notice::Eof | Notice::Message(_) => {
+            }
+        }
+    }
+
+    /// Hands a reply to the program; it waits here while there is no room.
+    pub(super) fn answer_native(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        (request, handle): (u64, Handle),
+        reply: &[u8],
+    ) -> Result<(), MessageError> {
+        self.wrote = true;
+        let progress = match stack.send_message(now, handle, reply) {
+            Ok(true) => Progress::Replied,
+            Ok(false) => Progress::Replying(reply.to_vec()),
+            // Its caller is gone: whether a reply arrives nobody knows in any case.
+            Err(RequestError::NotConnected | RequestError::BadHandle) => {
+                self.owners.remove(&handle);
+                stack.release(handle);
+                self.finish_request(request);
+                return Ok(());
+            }
+            Err(error) => return Err(MessageError::of_request(error, reply.len() as u64)),
+        };
+        if let Some(served) = self.requests.get_mut(&request) {
+            served.progress = progress;
+        }
+        Ok(())
+    }
+}
+
+/// The message that a handle has, if it is whole.
+fn receive(stack: &mut Stack, now: Instant, handle: Handle) -> Option<Vec<u8>> {
+    let mut message = Vec::new();
+    stack
+        .recv_message(now, handle, &mut message)
+        .is_ok_and(|is_some| is_some)
+        .then_some(message)
+}

@@ -1,0 +1,676 @@
+//! The state of all sockets of messages, and what is the same for both ways of carrying them.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
+use hawser_ir::{AppOp, Source};
+use hawser_time::Instant;
+
+use super::connection::{self, Connection};
+use super::error::MessageError;
+use super::options::MessageOptions;
+use crate::handles::{ByHandle, ByNumber};
+
+/// How many connections may wait in a listener that messages are framed under.
+const BACKLOG: u32 = 128;
+
+/// How long a request that was dropped is kept from its caller's repetitions, where calls have no deadline.
+const DROPPED: Duration = Duration::from_secs(60);
+
+/// A socket of messages, in the polled API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Socket(pub(super) u64);
+
+/// A call or a message that is under way, in the polled API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Call(pub(super) u64);
+
+/// A request that has come, in the polled API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(pub(super) u64);
+
+/// A request that has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// Its name, for [`Endpoint::answer`].
+    pub id: RequestId,
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// Its sender waits for a reply; false where it asked for none, or is gone.
+    pub wants_reply: bool,
+    /// Its bytes, all of them.
+    pub message: Vec<u8>,
+}
+
+/// About what something changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    /// A call is over.
+    Call(u64),
+    /// A socket has a request, or none ever again.
+    Requests(u64),
+    /// A socket may have room for a call.
+    Room(u64),
+}
+
+/// Whose a handle of the stack is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Owner {
+    /// A socket's own.
+    Socket(u64),
+    /// A call's, with a program that carries it.
+    Call(u64),
+    /// A request's, with a program that carried it.
+    Request(u64),
+    /// A connection's, on which frames are carried.
+    Connection(u64),
+}
+
+/// What time is up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    Call(u64),
+    Request(u64),
+    Connection(u64),
+}
+
+/// A socket.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// The program carries messages itself.
+    pub(super) is_native: bool,
+    /// The stack's listener; none where messages are framed and nobody can connect.
+    pub(super) listener: Option<Handle>,
+    pub(super) local: SocketAddr,
+    pub(super) options: MessageOptions,
+    /// Requests that the application has not taken.
+    pub(super) queue: VecDeque<u64>,
+    /// Calls that are under way, or whose outcome was not taken.
+    pub(super) calls: usize,
+    /// Requests that are not answered, those of the queue among them.
+    pub(super) serving: usize,
+    /// A call found no room.
+    pub(super) wants_room: bool,
+    /// Why it does nothing any more.
+    pub(super) failed: Option<MessageError>,
+    /// Connections by their far end, and all of them: one that is about to close is in the second alone.
+    pub(super) by_peer: HashMap<SocketAddr, u64>,
+    pub(super) connections: BTreeSet<u64>,
+    /// Connections with bytes that are not read for want of room.
+    pub(super) paused: VecDeque<u64>,
+    /// Bytes of frames that were not taken by the stack.
+    pub(super) unsent: usize,
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// Nothing of it has left: there was no room.
+    Unsent,
+    Native(Handle),
+    Framed(u64),
+    Over,
+}
+
+/// A call or a message that an application waits for.
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    pub(super) socket: u64,
+    pub(super) op: AppOp,
+    pub(super) peer: SocketAddr,
+    pub(super) at: At,
+    pub(super) began: Instant,
+    pub(super) due: Option<Instant>,
+    /// It counts among its socket's calls.
+    pub(super) is_counted: bool,
+    pub(super) outcome: Option<Result<Vec<u8>, MessageError>>,
+}
+
+/// Where a request came from, and so where its reply goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    Native(Handle),
+    Framed {
+        connection: u64,
+        number: u64,
+    },
+    /// Nobody waits for the reply: the message asked for none, or its caller is gone.
+    Nobody,
+}
+
+/// What the application has done with a request.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// It came, and waits in the queue.
+    Waiting(Vec<u8>),
+    /// The application has it.
+    Taken,
+    /// The reply waits for room.
+    Replying(Vec<u8>),
+    /// The reply is on its way.
+    Replied,
+    /// The application dropped it.
+    Dropped,
+}
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) socket: u64,
+    pub(super) peer: SocketAddr,
+    pub(super) origin: Origin,
+    pub(super) progress: Progress,
+    pub(super) due: Option<Instant>,
+}
+
+/// All sockets of messages of a stack.
+pub(crate) struct Messages {
+    pub(super) sockets: ByNumber<Bound>,
+    pub(super) calls: ByNumber<Outstanding>,
+    pub(super) requests: ByNumber<Served>,
+    pub(super) connections: ByNumber<Connection>,
+    pub(super) owners: ByHandle<Owner>,
+    pub(super) due: BTreeSet<(Instant, Due)>,
+    /// The last number that was given out.
+    pub(super) last: u64,
+    pub(super) ephemeral: RangeInclusive<u16>,
+    /// About what something changed, where somebody asks for it.
+    pub(super) changed: Option<Vec<Key>>,
+    /// Something was put into the stack that has to leave.
+    pub(super) wrote: bool,
+    /// Sockets that have room for requests again, and connections that wait for it.
+    pub(super) roomy: Vec<u64>,
+    /// What was read last.
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Messages {
+    /// No socket. Those that do not choose a port get one of `ephemeral`.
+    pub(crate) fn new(ephemeral: RangeInclusive<u16>) -> Messages {
+        Messages {
+            sockets: ByNumber::default(),
+            calls: ByNumber::default(),
+            requests: ByNumber::default(),
+            connections: ByNumber::default(),
+            owners: ByHandle::default(),
+            due: BTreeSet::new(),
+            last: 0,
+            ephemeral,
+            changed: None,
+            wrote: false,
+            roomy: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// What changed since the last call; it is noted from the first call on.
+    pub(crate) fn take_changed(&mut self, into: &mut Vec<Key>) {
+        into.append(self.changed.get_or_insert_default());
+    }
+
+    /// Whether something was put into the stack since the last call.
+    pub(crate) fn take_wrote(&mut self) -> bool {
+        std::mem::take(&mut self.wrote)
+    }
+
+    /// When [`Messages::work`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Takes a notice; false when it is about a handle of somebody else.
+    pub(crate) fn note(&mut self, stack: &mut Stack, now: Instant, handle: Handle, notice: Notice) -> bool {
+        if self.owners.is_empty() {
+            return false;
+        }
+        match self.owners.get(&handle) {
+            None => return false,
+            Some(Owner::Call(call)) => self.note_call(stack, now, (*call, handle), notice),
+            Some(Owner::Request(request)) => self.note_request(stack, now, (*request, handle), notice),
+            Some(Owner::Connection(connection)) => self.note_connection(stack, now, *connection, notice),
+            Some(Owner::Socket(socket)) => self.note_socket(stack, now, (*socket, handle), notice),
+        }
+        true
+    }
+
+    pub(super) fn note_socket(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        (socket, handle): (u64, Handle),
+        notice: Notice,
+    ) {
+        let Some(bound) = self.sockets.get_mut(&socket) else {
+            return;
+        };
+        match notice {
+            Notice::Accepted(child) => {
+                stack.accept(handle);
+                match bound.is_native {
+                    true => self.incoming(stack, now, socket, child),
+                    false => self.accepted(stack, now, socket, child),
+                }
+            }
+            Notice::Writable => self.room(socket),
+            Notice::Failed(errno) => self.socket_failed(socket, RequestError::Refused(errno)),
+            Notice::Closed => self.socket_failed(socket, RequestError::NotConnected),
+            Notice::Connected | Notice::Readable | Notice::Eof | Notice::Message(_) => {}
+        }
+    }
+
+    pub(super) fn socket_failed(&mut self, socket: u64, error: RequestError) {
+        if let Some(bound) = self.sockets.get_mut(&socket) {
+            bound.failed.get_or_insert(MessageError::Request(error));
+            self.change(Key::Requests(socket));
+        }
+    }
+
+    /// Does what there is room for again, and what time is up for.
+    pub(crate) fn work(&mut self, stack: &mut Stack, now: Instant) {
+        self.resume_paused(stack, now);
+        while let Some(&(at, due)) = self.due.first()
+            && at <= now
+        {
+            self.due.pop_first();
+            match due {
+                Due::Call(call) => self.end_call(stack, now, call, MessageError::Deadline),
+                Due::Request(request) => self.end_request(stack, now, request),
+                Due::Connection(connection) => self.look_after(stack, now, connection),
+            }
+        }
+    }
+
+    /// A number that nothing else has.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(super) fn change(&mut self, key: Key) {
+        self.changed.iter_mut().for_each(|changed| changed.push(key));
+    }
+
+    /// There may be room for calls of a socket.
+    pub(super) fn room(&mut self, socket: u64) {
+        if let Some(bound) = self.sockets.get_mut(&socket)
+            && std::mem::take(&mut bound.wants_room)
+        {
+            self.change(Key::Room(socket));
+        }
+    }
+
+    // ---- Sockets
+
+    /// Opens a socket; port 0: any that is free.
+    pub(super) fn bind(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        local: SocketAddr,
+        options: &MessageOptions,
+    ) -> Result<Socket, MessageError> {
+        let parsers = &stack.module().parsers;
+        let offers = |op| parsers.iter().any(|parser| parser.source == Source::App(op));
+        let is_native = offers(AppOp::Call) || offers(AppOp::Message);
+        if !is_native && !offers(AppOp::Connect) {
+            return Err(MessageError::NoMessages);
+        }
+        let opened = match (is_native, local.port()) {
+            (true, 0) => self.listen_anywhere(stack, now, local),
+            (false, 0) => Ok((None, local)),
+            (true, _) => stack
+                .listen(now, local, BACKLOG)
+                .map(|handle| (Some(handle), local)),
+            (false, _) => connection::listen(stack, now, local, BACKLOG).map(|handle| (Some(handle), local)),
+        };
+        let (listener, local) = opened.map_err(MessageError::Request)?;
+        let socket = self.next_number();
+        if let Some(handle) = listener {
+            self.owners.insert(handle, Owner::Socket(socket));
+        }
+        let bound = Bound {
+            is_native,
+            listener,
+            local,
+            options: options.clone(),
+            queue: VecDeque::new(),
+            calls: 0,
+            serving: 0,
+            wants_room: false,
+            failed: None,
+            by_peer: HashMap::new(),
+            connections: BTreeSet::new(),
+            paused: VecDeque::new(),
+            unsent: 0,
+        };
+        self.sockets.insert(socket, bound);
+        Ok(Socket(socket))
+    }
+
+    /// An endpoint at the first port that is free.
+    pub(super) fn listen_anywhere(
+        &self,
+        stack: &mut Stack,
+        now: Instant,
+        local: SocketAddr,
+    ) -> Result<(Option<Handle>, SocketAddr), RequestError> {
+        for port in self.ephemeral.clone() {
+            let at = SocketAddr::new(local.ip(), port);
+            match stack.listen(now, at, BACKLOG) {
+                Err(RequestError::AddressInUse) => {}
+                Err(RequestError::Refused(Errno::ADDRESS_IN_USE)) => {}
+                opened => return opened.map(|handle| (Some(handle), at)),
+            }
+        }
+        Err(RequestError::NoPort)
+    }
+
+    /// Closes a socket: its calls end, requests without a reply are dropped, and replies that were given still leave.
+    pub(super) fn unbind(&mut self, stack: &mut Stack, now: Instant, socket: u64) {
+        let calls = self.calls.iter().filter(|(_, call)| call.socket == socket);
+        let calls: Vec<u64> = calls.map(|(call, _)| *call).collect();
+        for call in calls {
+            self.end_call(stack, now, call, MessageError::Over);
+        }
+        let of_socket = |served: &&Served| served.socket == socket;
+        let requests = self
+            .requests
+            .iter()
+            .filter(|(_, served)| of_socket(served) && !matches!(served.progress, Progress::Replied));
+        let requests: Vec<u64> = requests.map(|(request, _)| *request).collect();
+        for request in requests {
+            self.end_request(stack, now, request);
+        }
+        let Some(mut bound) = self.sockets.remove(&socket) else {
+            return;
+        };
+        for connection in std::mem::take(&mut bound.connections) {
+            self.close_connection(stack, now, connection);
+        }
+        if let Some(handle) = bound.listener {
+            self.owners.remove(&handle);
+            stack.finish(now, handle);
+        }
+        self.wrote = true;
+        self.change(Key::Requests(socket));
+        self.change(Key::Room(socket));
+    }
+
+    pub(super) fn bound(&self, socket: u64) -> Result<&Bound, MessageError> {
+        self.sockets.get(&socket).ok_or(MessageError::Over)
+    }
+
+    // ---- Calls
+
+    /// Begins a call or a message, of which nothing leaves yet: [`Messages::offer`] has its bytes.
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        socket: u64,
+        op: AppOp,
+        peer: SocketAddr,
+        deadline: Option<Duration>,
+    ) -> u64 {
+        let call = self.next_number();
+        let due = deadline.map(|limit| now + limit);
+        if let Some(at) = due {
+            self.due.insert((at, Due::Call(call)));
+        }
+        let outstanding = Outstanding {
+            socket,
+            op,
+            peer,
+            at: At::Unsent,
+            began: now,
+            due,
+            is_counted: false,
+            outcome: None,
+        };
+        self.calls.insert(call, outstanding);
+        call
+    }
+
+    /// Hands a call's bytes to the transport. False when there is no room for it now.
+    pub(super) fn offer(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        call: u64,
+        message: &[u8],
+    ) -> Result<bool, MessageError> {
+        let outstanding = self.calls.get(&call).ok_or(MessageError::Over)?;
+        let (socket, op, peer) = (outstanding.socket, outstanding.op, outstanding.peer);
+        let bound = self.sockets.get_mut(&socket).ok_or(MessageError::Over)?;
+        if let Some(error) = &bound.failed {
+            return Err(error.clone());
+        }
+        check_size(message.len(), &bound.options)?;
+        let at = if bound.calls >= bound.options.calls {
+            None
+        } else if bound.is_native {
+            self.offer_native(stack, now, (socket, call), op, peer, message)?
+        } else {
+            self.offer_framed(stack, now, (socket, call), op, peer, message)?
+        };
+        let bound = self.sockets.get_mut(&socket).ok_or(MessageError::Over)?;
+        let Some(at) = at else {
+            bound.wants_room = true;
+            return Ok(false);
+        };
+        self.wrote = true;
+        bound.calls += 1;
+        if let Some(outstanding) = self.calls.get_mut(&call) {
+            outstanding.is_counted = true;
+            // It may be over already: a connection that broke at once.
+            if outstanding.outcome.is_none() {
+                outstanding.at = at;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A call has its outcome; it stays until the application has taken that.
+    pub(super) fn settle(&mut self, call: u64, outcome: Result<Vec<u8>, MessageError>) {
+        let Some(outstanding) = self.calls.get_mut(&call) else {
+            return;
+        };
+        if outstanding.outcome.is_none() {
+            outstanding.outcome = Some(outcome);
+            outstanding.at = At::Over;
+            if let Some(at) = outstanding.due.take() {
+                self.due.remove(&(at, Due::Call(call)));
+            }
+            self.change(Key::Call(call));
+        }
+    }
+
+    /// Ends a call from this side: what is under way of it is given up.
+    pub(super) fn end_call(&mut self, stack: &mut Stack, now: Instant, call: u64, error: MessageError) {
+        let Some(outstanding) = self.calls.get(&call) else {
+            return;
+        };
+        let at = outstanding.at;
+        self.settle(call, Err(error));
+        match at {
+            At::Native(handle) => {
+                self.owners.remove(&handle);
+                stack.abort(now, handle);
+                stack.release(handle);
+                self.wrote = true;
+            }
+            At::Framed(connection) => self.cancel_framed(stack, now, connection, call),
+            At::Unsent | At::Over => {}
+        }
+    }
+
+    /// The outcome of a call, once it is over; then the call is forgotten.
+    pub(super) fn outcome(&mut self, call: u64) -> Result<Option<Vec<u8>>, MessageError> {
+        let outstanding = self.calls.get_mut(&call).ok_or(MessageError::Over)?;
+        match outstanding.outcome.take() {
+            None => Ok(None),
+            Some(outcome) => {
+                self.forget(call);
+                outcome.map(Some)
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, call: u64) {
+        let Some(outstanding) = self.calls.remove(&call) else {
+            return;
+        };
+        if let Some(at) = outstanding.due {
+            self.due.remove(&(at, Due::Call(call)));
+        }
+        if outstanding.is_counted
+            && let Some(bound) = self.sockets.get_mut(&outstanding.socket)
+        {
+            bound.calls -= 1;
+            self.room(outstanding.socket);
+        }
+    }
+
+    // ---- Requests
+
+    /// A request has come, whole.
+    pub(super) fn enqueue(&mut self, socket: u64, peer: SocketAddr, origin: Origin, message: Vec<u8>) -> u64 {
+        let request = self.next_number();
+        if let Some(bound) = self.sockets.get_mut(&socket) {
+            bound.queue.push_back(request);
+            bound.serving += 1;
+        }
+        let served = Served {
+            socket,
+            peer,
+            origin,
+            progress: Progress::Waiting(message),
+            due: None,
+        };
+        self.requests.insert(request, served);
+        self.change(Key::Requests(socket));
+        request
+    }
+
+    /// The next request that the application has not had.
+    pub(super) fn next_request(&mut self, socket: u64) -> Result<Option<Incoming>, MessageError> {
+        let bound = self.sockets.get_mut(&socket).ok_or(MessageError::Over)?;
+        let Some(request) = bound.queue.pop_front() else {
+            return bound.failed.clone().map_or(Ok(None), Err);
+        };
+        let served = self.requests.get_mut(&request).ok_or(MessageError::Over)?;
+        let (peer, wants_reply) = (served.peer, !matches!(served.origin, Origin::Nobody));
+        let Progress::Waiting(message) = std::mem::replace(&mut served.progress, Progress::Taken) else {
+            return Err(MessageError::Over);
+        };
+        Ok(Some(Incoming {
+            id: RequestId(request),
+            peer,
+            wants_reply,
+            message,
+        }))
+    }
+
+    /// Replies to a request.
+    pub(super) fn answer(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        request: u64,
+        reply: &[u8],
+    ) -> Result<(), MessageError> {
+        let served = self.requests.get(&request).ok_or(MessageError::Over)?;
+        if !matches!(served.progress, Progress::Taken) {
+            return Err(MessageError::Over);
+        }
+        let (socket, origin) = (served.socket, served.origin);
+        check_size(reply.len(), &self.bound(socket)?.options)?;
+        self.wrote = true;
+        match origin {
+            Origin::Native(handle) => self.answer_native(stack, now, (request, handle), reply),
+            Origin::Framed { connection, number } => {
+                self.answer_framed(stack, now, (connection, number), reply);
+                self.finish_request(request);
+                Ok(())
+            }
+            Origin::Nobody => {
+                self.finish_request(request);
+                Ok(())
+            }
+        }
+    }
+
+    /// The application has a request and will not reply.
+    pub(super) fn drop_request(&mut self, stack: &mut Stack, now: Instant, request: u64) {
+        let Some(served) = self.requests.get_mut(&request) else {
+            return;
+        };
+        if !matches!(served.progress, Progress::Taken) {
+            return;
+        }
+        let Origin::Native(_) = served.origin else {
+            return self.end_request(stack, now, request);
+        };
+        // A program that forgets a call at once may have its peer begin it anew: it would come twice.
+        served.progress = Progress::Dropped;
+        let limit = self
+            .sockets
+            .get(&served.socket)
+            .and_then(|bound| bound.options.deadline);
+        let at = now + limit.unwrap_or(DROPPED);
+        served.due = Some(at);
+        self.due.insert((at, Due::Request(request)));
+    }
+
+    /// Gives a request up, at whatever point it is.
+    pub(super) fn end_request(&mut self, stack: &mut Stack, now: Instant, request: u64) {
+        let Some(served) = self.requests.get(&request) else {
+            return;
+        };
+        match served.origin {
+            Origin::Native(handle) => {
+                self.owners.remove(&handle);
+                stack.abort(now, handle);
+                stack.release(handle);
+                self.wrote = true;
+            }
+            Origin::Framed { connection, number } => self.refuse_framed(stack, now, connection, number),
+            Origin::Nobody => {}
+        }
+        self.finish_request(request);
+    }
+
+    /// Nothing more is to be done about a request: there is room for another.
+    pub(super) fn finish_request(&mut self, request: u64) {
+        let Some(served) = self.requests.remove(&request) else {
+            return;
+        };
+        if let Some(at) = served.due {
+            self.due.remove(&(at, Due::Request(request)));
+        }
+        let Some(bound) = self.sockets.get_mut(&served.socket) else {
+            return;
+        };
+        bound.serving -= 1;
+        if matches!(served.progress, Progress::Waiting(_)) {
+            bound.queue.retain(|waiting| *waiting != request);
+        }
+        if !bound.paused.is_empty() {
+            self.roomy.push(served.socket);
+        }
+    }
+}
+
+/// Whether a message may have so many bytes.
+pub(super) fn check_size(len: usize, options: &MessageOptions) -> Result<(), MessageError> {
+    match len {
+        0 => Err(MessageError::Empty),
+        len if len > options.size => Err(MessageError::TooLong {
+            len: len as u64,
+            longest: options.size as u64,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,116 @@
+//! A cable in memory that delivers at once, in virtual time.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_net::Device;
+use hawser_time::Instant;
+use parking_lot::Mutex;
+
+type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
+
+/// One end of a cable that delivers at once.
+pub(crate) struct End {
+    caps: Caps,
+    clock: Arc<AtomicU64>,
+    inward: Queue,
+    outward: Queue,
+    /// Readable once something came in; the peer writes into the other end.
+    bell: UnixStream,
+    ring: UnixStream,
+    batch: Vec<Vec<u8>>,
+    /// The next use of it panics.
+    broken: Arc<AtomicBool>,
+}
+
+impl Wire for End {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        assert!(!self.broken.load(Ordering::Relaxed), "broken on purpose");
+        // Without that it is full one day, and rings no more.
+        let _ = self.bell.read(&mut [0; 4096]);
+        let mut waiting = self.inward.lock();
+        let count = waiting.len().min(max);
+        self.batch = waiting.drain(..count).collect();
+        Ok(count)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame {
+            head: &self.batch[i],
+            tail: &[],
+            csum: Csum::Unverified,
+            seg_size: 0,
+            at: Instant::ORIGIN,
+        }
+    }
+
+    fn release(&mut self) {
+        self.batch.clear();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let bytes = |frame: &TxFrame| {
+            let mut bytes = frame.head.clone();
+            frame
+                .payload
+                .iter()
+                .for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            bytes
+        };
+        self.outward.lock().extend(frames.iter().map(bytes));
+        // A full one has been rung.
+        let _ = self.ring.write(&[1]);
+        Ok(frames.len())
+    }
+}
+
+impl Device for End {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.clock.load(Ordering::Relaxed))
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn wait(&self, _: Option<Duration>) -> io::Result<()> {
+        unreachable!("nobody sleeps here")
+    }
+}
+
+/// Both ends of a cable, on one clock; the flags break them.
+pub(crate) fn cable(clock: &Arc<AtomicU64>, broken: &[Arc<AtomicBool>; 2]) -> [End; 2] {
+    let queues = [Queue::default(), Queue::default()];
+    let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
+    for (bell, ring) in &bells {
+        for socket in [bell, ring] {
+            socket.set_nonblocking(true).expect("a socket");
+        }
+    }
+    [0, 1].map(|end| End {
+        caps: Caps {
+            medium: Medium::Ip,
+            mtu: 1500,
+            tx_csum: false,
+            gso_max: 0,
+            rx_queue_bytes: 1 << 22,
+        },
+        clock: clock.clone(),
+        inward: queues[end].clone(),
+        outward: queues[1 - end].clone(),
+        bell: bells[end].0.try_clone().expect("a socket"),
+        ring: bells[1 - end].1.try_clone().expect("a socket"),
+        batch: Vec::new(),
+        broken: broken[end].clone(),
+    })
+}
