@@ -134,12 +134,11 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
     let connection = flow.and_then(|flow| {
         let FlowReport {
             flow: number,
-            from,
-            to,
             port,
             client_port,
             ..
         } = flow;
+        let [from, to] = flow.ends.as_deref()?.each_ref().map(|end| &end.host);
         connections.between(*number, [from, to], [client_port.unwrap_or(0), *port])
     });
     let ends = || flow.and_then(|flow| flow.ends.as_deref()).into_iter().flatten();

@@ -1,5 +1,7 @@
 //! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
 
+mod calls;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -14,6 +16,7 @@ use hawser_engine::{ConfigError, Stack, StackConfig};
 use hawser_time::Instant;
 
 use crate::app::bulk::Bulk;
+use crate::app::calls::Ledger;
 use crate::app::messages::{Messages, Pace, Schedule};
 use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
@@ -108,7 +111,26 @@ impl Built {
     }
 }
 
-/// A connection in its world.
+/// Where the applications of a flow are.
+pub(crate) enum Ends {
+    /// Host and number of the client's end of a connection, and of the server's.
+    Connection([(usize, usize); 2]),
+    /// A host that calls.
+    Calls {
+        /// What has become of its calls.
+        ledger: Rc<RefCell<Ledger>>,
+        /// Its place among the callers of the flow.
+        caller: usize,
+        /// Its number.
+        host: usize,
+        /// The hosts that it calls.
+        peers: Vec<usize>,
+        /// The number of each host's application of the flow.
+        agents: Rc<BTreeMap<usize, usize>>,
+    },
+}
+
+/// A connection in its world, or a host that calls.
 pub(crate) struct BuiltFlow {
     /// The scenario's flow.
     pub(crate) flow: usize,
@@ -117,8 +139,7 @@ pub(crate) struct BuiltFlow {
     /// The client's address, with port 0 where its stack chooses one.
     pub(crate) client: SocketAddr,
     pub(crate) start: Instant,
-    /// Host and number of the client's end, and of the server's.
-    pub(crate) ends: [(usize, usize); 2],
+    pub(crate) ends: Ends,
 }
 
 /// Builds the world of a scenario. `show` is shown the stack that a host boots with, each time.
@@ -166,6 +187,7 @@ fn add_hosts(
 ) -> Result<String, RunError> {
     let show = show.map(|show| Rc::new(RefCell::new(show)));
     let mut programs: BTreeMap<Instance, Arc<dyn Program>> = BTreeMap::new();
+    let mut of_hosts: Vec<(&str, Arc<dyn Program>)> = Vec::new();
     for (number, host) in scenario.host.iter().enumerate() {
         let name = host.program.as_ref().unwrap_or(&scenario.program);
         let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();
@@ -186,6 +208,7 @@ fn add_hosts(
                 program
             }
         };
+        of_hosts.push((name, program.clone()));
         let addresses = host.parsed_addresses(number)?;
         let interface = InterfaceConfig {
             addresses,
@@ -224,6 +247,7 @@ fn add_hosts(
         })?;
         world.add(Device::Host(Box::new(host)));
     }
+    calls::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))?;
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }
@@ -346,59 +370,77 @@ fn add_flows(
     seed: u64,
     own: &mut OwnScript<'_>,
 ) -> Result<(), RunError> {
-    for connection in scenario.connections()? {
-        let (number, flow) = (connection.flow, &scenario.flow[connection.flow]);
-        let later = Duration::from(flow.spacing).saturating_mul(connection.place as u32);
-        let start = START + flow.at.into() + later;
-        let opens = opens(flow, &connection);
-        let mut before = None;
-        for round in 0..=flow.again {
-            let label = match round {
-                0 => format!("flow/{number}.{}", connection.number),
-                _ => format!("flow/{number}.{}/{round}", connection.number),
-            };
-            let (app, scripts, carries) = scripts(flow, start, seed, &label);
-            let mut ends = [(0, 0); 2];
-            for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
-                let i = side as usize;
-                let is_lossy = matches!(carries, Carries::Datagrams { .. });
-                let plan = Plan {
-                    flow: built.flows.len(),
-                    open: opens[i],
-                    at: start,
-                    after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
-                    close: close(flow.close, side),
-                    abort_after: flow
-                        .abort
-                        .filter(|abort| (abort.by == End::Client) == (side == Side::Client))
-                        .map(|abort| abort.after.0),
-                    refusals: flow.refusals,
-                    ends: scenario.linger.0 > 0,
-                    sees_end: !(is_lossy || flow.one_way && side == Side::Client),
-                    carries,
-                    read_rate: flow.read_rate.map(|rate| rate.0 / 8),
-                    read_stop: flow.read_stop.into(),
-                    buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
-                    seed,
-                    outgoing: format!("{label}/{side:?}"),
-                    incoming: format!("{label}/{:?}", side.other()),
-                    script: own(number, side, start).unwrap_or(script),
-                };
-                let host = connection.hosts[i];
-                ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
-            }
-            before = Some(ends);
-            built.flows.push(BuiltFlow {
-                flow: number,
-                app,
-                port: connection.server.port(),
-                client: connection.client,
-                start,
-                ends,
-            });
+    let connections = scenario.connections()?;
+    for (number, flow) in scenario.flow.iter().enumerate() {
+        let first = connections.partition_point(|connection| connection.flow < number);
+        let end = connections.partition_point(|connection| connection.flow <= number);
+        let connections = &connections[first..end];
+        calls::add(built, (number, flow), connections, seed);
+        for connection in connections.iter().filter(|_| flow.calls.is_none()) {
+            add_connection(built, scenario, connection, seed, own);
         }
     }
     Ok(())
+}
+
+/// Puts the ends of a connection, and of those that follow it, on their hosts.
+fn add_connection(
+    built: &mut Built,
+    scenario: &Scenario,
+    connection: &Connection,
+    seed: u64,
+    own: &mut OwnScript<'_>,
+) {
+    let (number, flow) = (connection.flow, &scenario.flow[connection.flow]);
+    let later = Duration::from(flow.spacing).saturating_mul(connection.place as u32);
+    let start = START + flow.at.into() + later;
+    let opens = opens(flow, connection);
+    let mut before = None;
+    for round in 0..=flow.again {
+        let label = match round {
+            0 => format!("flow/{number}.{}", connection.number),
+            _ => format!("flow/{number}.{}/{round}", connection.number),
+        };
+        let (app, scripts, carries) = scripts(flow, start, seed, &label);
+        let mut ends = [(0, 0); 2];
+        for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
+            let i = side as usize;
+            let is_lossy = matches!(carries, Carries::Datagrams { .. });
+            let plan = Plan {
+                flow: built.flows.len(),
+                open: opens[i],
+                at: start,
+                after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
+                close: close(flow.close, side),
+                abort_after: flow
+                    .abort
+                    .filter(|abort| (abort.by == End::Client) == (side == Side::Client))
+                    .map(|abort| abort.after.0),
+                refusals: flow.refusals,
+                ends: scenario.linger.0 > 0,
+                sees_end: !(is_lossy || flow.one_way && side == Side::Client),
+                carries,
+                read_rate: flow.read_rate.map(|rate| rate.0 / 8),
+                read_stop: flow.read_stop.into(),
+                buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
+                seed,
+                outgoing: format!("{label}/{side:?}"),
+                incoming: format!("{label}/{:?}", side.other()),
+                script: own(number, side, start).unwrap_or(script),
+            };
+            let host = connection.hosts[i];
+            ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
+        }
+        before = Some(ends);
+        built.flows.push(BuiltFlow {
+            flow: number,
+            app,
+            port: connection.server.port(),
+            client: connection.client,
+            start,
+            ends: Ends::Connection(ends),
+        });
+    }
 }
 
 /// How the client opens a flow, and the server. Simultaneous opens need a port that the other end knows, to open a

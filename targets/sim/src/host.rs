@@ -8,7 +8,7 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
 
-use crate::app::Endpoint;
+use crate::app::{Agent, Endpoint};
 use crate::frame::Frame;
 use crate::trace::Trace;
 use crate::wire::SimWire;
@@ -34,6 +34,8 @@ pub struct Host {
     routes: BTreeMap<IpAddr, usize>,
     ports: usize,
     endpoints: Vec<Endpoint>,
+    /// The applications that call, and are called.
+    agents: Vec<Agent>,
     /// The end that follows an end, for a flow that is opened again.
     heirs: BTreeMap<usize, usize>,
     /// By listener that several ends share, and a client's address: the first end that takes its connections.
@@ -84,6 +86,7 @@ impl Host {
             routes: BTreeMap::new(),
             ports: 0,
             endpoints: Vec::new(),
+            agents: Vec::new(),
             heirs: BTreeMap::new(),
             expected: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -120,6 +123,23 @@ impl Host {
         self.wake_of.push(None);
         self.plan_wake(number);
         number
+    }
+
+    /// Adds the application of a flow of calls and returns its number.
+    pub fn add_agent(&mut self, agent: Agent) -> usize {
+        self.agents.push(agent);
+        self.agents.len() - 1
+    }
+
+    /// The application of a flow of calls.
+    #[must_use]
+    pub fn agent(&self, number: usize) -> &Agent {
+        &self.agents[number]
+    }
+
+    /// The applications of flows of calls.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.iter()
     }
 
     /// Its name.
@@ -162,13 +182,16 @@ impl Host {
     /// True when all its applications are done.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.failure.is_some() || self.endpoints.iter().all(Endpoint::is_finished)
+        self.failure.is_some()
+            || (self.endpoints.iter().all(Endpoint::is_finished)
+                && self.agents.iter().all(Agent::is_finished))
     }
 
     /// True when all its connections are closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.failure.is_some() || self.endpoints.iter().all(Endpoint::is_closed)
+        self.failure.is_some()
+            || (self.endpoints.iter().all(Endpoint::is_closed) && self.agents.iter().all(Agent::is_closed))
     }
 
     /// True when its stack holds nothing of any connection: no context but those of listeners, and no byte. What a
@@ -187,7 +210,8 @@ impl Host {
             .iter()
             .filter(|endpoint| endpoint.is_listening())
             .count();
-        self.stack.contexts().saturating_sub(listeners)
+        let agents = self.agents.iter().filter(|agent| agent.is_listening()).count();
+        self.stack.contexts().saturating_sub(listeners + agents)
     }
 
     /// Does one round of work; false when there was none.
@@ -196,6 +220,7 @@ impl Host {
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
             let Some(&owner) = self.owners.get(&handle) else {
+                self.notify_agent(now, handle, notice, trace);
                 continue;
             };
             if let Some(number) = self.taker_of(owner, notice) {
@@ -212,7 +237,24 @@ impl Host {
             busy = true;
             self.drive(number, now);
         }
+        for agent in &mut self.agents {
+            if agent.wake_at().is_some_and(|at| at <= now) {
+                busy = true;
+                agent.drive(now, &mut self.stack, trace);
+            }
+        }
         Ok(busy)
+    }
+
+    /// Gives a notice to the application of calls whose handle it is about, if there is one.
+    fn notify_agent(&mut self, now: Instant, handle: Handle, notice: Notice, trace: &mut Trace) {
+        let Some(agent) = self.agents.iter_mut().find(|agent| agent.has(handle)) else {
+            return;
+        };
+        let before = agent.received();
+        agent.on_notice(now, handle, notice, &mut self.stack, trace);
+        agent.drive(now, &mut self.stack, trace);
+        self.progress += agent.received() - before;
     }
 
     /// Who takes a notice of an end's handle. A connection that a shared listener has accepted is that end's which
@@ -306,6 +348,7 @@ impl Node for Host {
             return;
         }
         self.up = up;
+        self.agents.iter_mut().for_each(|agent| agent.fall(now, up));
         if !up {
             self.owners.clear();
             self.listeners.clear();
@@ -364,9 +407,10 @@ impl Node for Host {
             return None;
         }
         let wake = self.wakes.first().map(|(at, _)| *at);
+        let agents = self.agents.iter().filter_map(Agent::wake_at).min();
         let can_send = self.stack.wants_wire() && self.wire.room() > 0;
         let waiting = (can_send || self.wire.has_frames()).then_some(Instant::ORIGIN);
-        [wake, waiting, self.stack.next_deadline()]
+        [wake, agents, waiting, self.stack.next_deadline()]
             .into_iter()
             .flatten()
             .min()

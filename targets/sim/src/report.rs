@@ -43,16 +43,16 @@ pub struct Report {
     pub hosts: Vec<HostReport>,
 }
 
-/// One connection.
+/// One connection, or a host that calls others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
     /// The scenario's flow, counted from 0.
     pub flow: usize,
-    /// `bulk`, `request` or `messages`.
+    /// `bulk`, `request`, `messages` or `calls`.
     pub app: &'static str,
     /// The client's host.
     pub from: String,
-    /// The server's host.
+    /// The server's host; of calls that go to several, how many these are.
     pub to: String,
     /// The server's port.
     pub port: u16,
@@ -92,7 +92,8 @@ pub struct DirectionReport {
     pub seconds: Option<f64>,
     /// Bytes over seconds.
     pub bits_per_second: Option<f64>,
-    /// SHA-256 of what was read.
+    /// SHA-256 of what was read; empty of calls, whose bytes are compared.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// Whether it is that of what was sent; of datagrams, whether each that was read is one that was sent.
     pub sha256_ok: bool,
@@ -285,10 +286,10 @@ impl fmt::Display for DirectionReport {
         if let (Some(seconds), Some(rate)) = (self.seconds, self.bits_per_second) {
             write!(f, " in {seconds:.6} s, {:.3} Mbit/s", rate / 1e6)?;
         }
-        f.write_str(if self.sha256_ok {
-            ", sha256 ok"
-        } else {
-            ", sha256 DIFFERS"
+        f.write_str(match (self.sha256.is_empty(), self.sha256_ok) {
+            (true, _) => "",
+            (false, true) => ", sha256 ok",
+            (false, false) => ", sha256 DIFFERS",
         })
     }
 }

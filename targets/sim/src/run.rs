@@ -1,5 +1,7 @@
 //! Runs a scenario and reports.
 
+pub(crate) mod calls;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use hawser_engine::wire::Medium;
 use hawser_time::{Instant, nanos};
 
 use crate::app::EndpointReport;
-use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
+use crate::build::{Built, BuiltFlow, Ends, OwnScript, Resolve, RunError, START, build};
 use crate::device::Device;
 use crate::frame::Frame;
 use crate::host::Host;
@@ -296,7 +298,10 @@ fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
             let Some((gone_at, why, idle)) = peer_gone(scenario, built, flow, 1 - end) else {
                 continue;
             };
-            let (host, endpoint) = flow.ends[end];
+            let Ends::Connection(ends) = flow.ends else {
+                continue;
+            };
+            let (host, endpoint) = ends[end];
             let late = match built.host(host).endpoint(endpoint).gave_up(idle) {
                 None => continue,
                 Some(None) => "has not failed".to_owned(),
@@ -320,7 +325,10 @@ fn peer_gone(
     flow: &BuiltFlow,
     end: usize,
 ) -> Option<(Instant, &'static str, bool)> {
-    let (number, endpoint) = flow.ends[end];
+    let Ends::Connection(ends) = flow.ends else {
+        return None;
+    };
+    let (number, endpoint) = ends[end];
     let endpoint = built.host(number).endpoint(endpoint);
     if let Some(at) = endpoint.aborted_at() {
         return Some((at, "its peer has aborted", true));
@@ -359,6 +367,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         failures.extend(flow.failures.iter().map(named));
     }
     for host in built.hosts() {
+        failures.extend(calls::failures(host));
         failures.extend(
             host_faults(host)
                 .into_iter()
@@ -408,8 +417,20 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
 }
 
 fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
+    let ends = match &flow.ends {
+        Ends::Connection(ends) => ends,
+        Ends::Calls {
+            ledger,
+            caller,
+            host,
+            peers,
+            ..
+        } => {
+            return calls::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), peers);
+        }
+    };
     let end = |i: usize| {
-        let (host, number) = flow.ends[i];
+        let (host, number) = ends[i];
         built.host(host).endpoint(number)
     };
     let cuts = [end(0).is_cut(), end(1).is_cut()];
@@ -426,7 +447,7 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
         }
     }
     let both = client.retransmissions.into_iter().chain(server.retransmissions);
-    let name = |end: usize| scenario.host[flow.ends[end].0].name.clone();
+    let name = |end: usize| scenario.host[ends[end].0].name.clone();
     FlowReport {
         flow: flow.flow,
         app: flow.app,
@@ -449,12 +470,15 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
 
 /// How the ends of a connection stood, where that may be why a run failed: nothing where all is over.
 fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
-    let host = |end: usize| built.host(flow.ends[end].0);
-    let is_closed = |end: usize| host(end).endpoint(flow.ends[end].1).is_closed();
+    let Ends::Connection(ends) = flow.ends else {
+        return calls::standings(built, flow).filter(|_| !ok);
+    };
+    let host = |end: usize| built.host(ends[end].0);
+    let is_closed = |end: usize| host(end).endpoint(ends[end].1).is_closed();
     if ok && is_closed(0) && is_closed(1) {
         return None;
     }
-    let end = |end: usize, side| standing(host(end), flow.ends[end].1, side);
+    let end = |end: usize, side| standing(host(end), ends[end].1, side);
     Some(Box::new([end(0, "client"), end(1, "server")]))
 }
 

@@ -6,6 +6,7 @@
 //! ones first, until no single one is left after which the scenario still fails (delta debugging; Zeller and
 //! Hildebrandt, 2002).
 
+mod calls;
 mod network;
 mod steps;
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use hawser_engine::Handle;
 use hawser_time::{Instant, nanos};
 use serde::Serialize;
 
@@ -49,16 +50,29 @@ pub struct TimerStanding {
 
 /// How an end of a host stands.
 pub(crate) fn standing(host: &Host, number: usize, side: &'static str) -> EndStanding {
-    let (endpoint, stack) = (host.endpoint(number), host.stack());
-    let handle = endpoint.handle();
+    let endpoint = host.endpoint(number);
+    EndStanding {
+        failed: endpoint.failed_at().map(seconds),
+        ..standing_of(host, endpoint.handle(), endpoint.application(), side)
+    }
+}
+
+/// How an end stands whose connection, or call, has this handle.
+pub(crate) fn standing_of(
+    host: &Host,
+    handle: Option<Handle>,
+    application: Application,
+    side: &'static str,
+) -> EndStanding {
+    let stack = host.stack();
     let known = handle.and_then(|handle| stack.standing(handle));
     let mut standing = EndStanding {
         host: host.name().to_owned(),
         side,
         local: handle.and_then(|handle| stack.local(handle)),
         remote: handle.and_then(|handle| stack.peer(handle)),
-        application: endpoint.application(),
-        failed: endpoint.failed_at().map(seconds),
+        application,
+        failed: None,
         context: None,
         timers: Vec::new(),
         kept: 0,

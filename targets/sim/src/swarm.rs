@@ -10,6 +10,7 @@
 //! drawn and what is checked. No program is named here: what one can do is claimed ([`Abilities`]).
 
 mod abilities;
+mod calls;
 mod carried;
 mod themes;
 
@@ -26,8 +27,8 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
-    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Pairs, Request,
-    Rules, Scenario, State,
+    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules,
+    Scenario, State,
 };
 
 /// When the network heals.
@@ -90,6 +91,11 @@ impl<'a> Subject<'a> {
 /// The scenario of this seed for a program.
 #[must_use]
 pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
+    let asked = Subject {
+        abilities: calls::abilities(subject.abilities),
+        ..*subject
+    };
+    let subject = if subject.carried.calls { &asked } else { subject };
     let mut scenario = usual(seed, subject);
     themes::apply(&mut scenario, subject);
     if subject.carried != Carried::default() {
@@ -258,28 +264,12 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
         Opening::Client
     };
     let mut flow = Flow {
-        from: from.into(),
-        to: to.into(),
         at: Span(rng.below(3) * span(rng, 0, 5 * SECOND).0),
-        count: 1,
-        one_port: false,
-        pairs: Pairs::All,
-        spacing: Span(0),
-        port: None,
         family: Some([4, 6][rng.below(2) as usize]),
         open,
         close,
-        abort: None,
-        refusals: false,
-        again: 0,
-        one_way: false,
-        read_stop: Span(0),
-        send_buffer: None,
-        receive_buffer: None,
         read_rate: rng.chance(0.15).then(|| Rate(rng.between(200_000, 2_000_000))),
-        bulk: None,
-        request: None,
-        messages: None,
+        ..Flow::between(from.into(), to.into())
     };
     match rng.below(4) {
         0 => flow.request = Some(request(rng)),
@@ -363,6 +353,7 @@ mod tests {
             delivery: Delivery::Stream,
             longest: Carried::LONGEST,
             one_way: false,
+            calls: false,
         },
         start_bits: Some(32),
     };
@@ -385,6 +376,11 @@ mod tests {
                 carrying(Delivery::Messages, false),
                 carrying(Delivery::Datagrams, false),
                 carrying(Delivery::Datagrams, true),
+                EVERYTHING.carrying(Carried::CALLS),
+                EVERYTHING.carrying(Carried {
+                    one_way: true,
+                    ..Carried::CALLS
+                }),
             ];
             for subject in subjects {
                 let drawn = scenario(seed, &subject);

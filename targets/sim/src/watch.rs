@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::build::{Built, START};
+use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::host::Host;
 use crate::world::End;
 
@@ -85,19 +85,30 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
         }
     });
     let links = links.collect();
-    let flows = built.flows.iter().map(|flow| {
-        let [client, server] = flow.ends.map(|(host, number)| (built.host(host), number));
-        let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
-        let (host, number) = client;
-        let value_of = |field: &&str| host.endpoint(number).value_of(host.stack(), field);
-        FlowMoment {
-            received: [end(server), end(client)],
-            values: fields.iter().map(value_of).collect(),
-        }
-    });
+    let flows = built.flows.iter().map(|flow| flow_moment(built, flow, fields));
     Moment {
         at: now - START,
         flows: flows.collect(),
         links,
+    }
+}
+
+fn flow_moment(built: &Built, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {
+    let ends = match &flow.ends {
+        Ends::Connection(ends) => ends,
+        Ends::Calls { ledger, caller, .. } => {
+            return FlowMoment {
+                received: crate::run::calls::received(&ledger.borrow(), *caller),
+                values: vec![None; fields.len()],
+            };
+        }
+    };
+    let [client, server] = ends.map(|(host, number)| (built.host(host), number));
+    let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
+    let (host, number) = client;
+    let value_of = |field: &&str| host.endpoint(number).value_of(host.stack(), field);
+    FlowMoment {
+        received: [end(server), end(client)],
+        values: fields.iter().map(value_of).collect(),
     }
 }

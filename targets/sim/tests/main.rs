@@ -1,6 +1,7 @@
 //! The tests of this crate as its users see it, in one program: each links everything.
 
 mod both;
+mod calls;
 mod delivery;
 mod documents;
 mod fabric;

@@ -83,24 +83,31 @@ pub(crate) struct Claims {
     )]
     without: Vec<Ability>,
     /// What the program carries: `stream`, or what it promises about messages: `messages` (each whole, once, in any
-    /// order), `datagrams` (each whole, at most once)
-    #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_delivery)]
-    carries: Delivery,
+    /// order), `datagrams` (each whole, at most once); or `calls`, from endpoint to endpoint
+    #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_carried)]
+    carries: Carried,
     /// The longest message that it takes, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Carried::LONGEST,
         value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     longest: u64,
-    /// It carries data from client to server only
+    /// It carries data from client to server only; with `--carries calls`, messages without a reply
     #[arg(long)]
     one_way: bool,
 }
 
-fn parse_delivery(text: &str) -> Result<Delivery, String> {
+fn parse_carried(text: &str) -> Result<Carried, String> {
+    let connections = |delivery| Carried {
+        delivery,
+        ..Carried::default()
+    };
     match text {
-        "stream" => Ok(Delivery::Stream),
-        "messages" => Ok(Delivery::Messages),
-        "datagrams" => Ok(Delivery::Datagrams),
-        _ => Err(format!("no `{text}`; there are: stream, messages, datagrams")),
+        "stream" => Ok(connections(Delivery::Stream)),
+        "messages" => Ok(connections(Delivery::Messages)),
+        "datagrams" => Ok(connections(Delivery::Datagrams)),
+        "calls" => Ok(Carried::CALLS),
+        _ => Err(format!(
+            "no `{text}`; there are: stream, messages, datagrams, calls"
+        )),
     }
 }
 
@@ -108,9 +115,9 @@ impl Claims {
     /// A program that claims this.
     pub(crate) fn subject<'a>(&self, program: &'a str) -> Subject<'a> {
         Subject::new(program, self.abilities()).carrying(Carried {
-            delivery: self.carries,
             longest: self.longest,
             one_way: self.one_way,
+            ..self.carries
         })
     }
 

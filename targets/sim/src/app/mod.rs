@@ -11,12 +11,15 @@
 //!
 //! What arrives is checked ([`payload`]): of a stream every byte, that it is what was sent, in order, once; of
 //! messages that each is whole, and comes once.
+//!
+//! [`calls`] need no connection: messages from endpoint to endpoint, with a reply or without.
 
 use std::time::Duration;
 
 use hawser_time::Instant;
 
 pub mod bulk;
+pub mod calls;
 pub mod endpoint;
 pub mod messages;
 pub mod payload;
@@ -25,6 +28,7 @@ mod state;
 pub(crate) mod stream;
 mod whole;
 
+pub use calls::Agent;
 pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan, Shared};
 pub use payload::Carries;
 pub use state::Application;

@@ -263,6 +263,7 @@ fn check_flows(scenario: &Scenario) -> Checked {
         let counts = [
             flow.request.map(|request| request.count),
             flow.messages.map(|messages| messages.count),
+            flow.calls.as_ref().map(|calls| calls.count),
         ];
         let largest = counts.into_iter().flatten().max().unwrap_or(0);
         sum.checked_add(largest.checked_mul(flow.connections()?)?)
@@ -351,6 +352,7 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         addresses_of(scenario, pair, flow.family, path)?;
     }
     check_application(flow, path)?;
+    super::calls::check(flow, path)?;
     check_delivery(flow, path)
 }
 
@@ -359,9 +361,13 @@ fn check_application(flow: &Flow, path: &str) -> Checked {
         flow.bulk.is_some(),
         flow.request.is_some(),
         flow.messages.is_some(),
+        flow.calls.is_some(),
     ];
     if given.iter().filter(|given| **given).count() != 1 {
-        let error = ScenarioError::new(path, "a flow has exactly one of `bulk`, `request`, `messages`");
+        let error = ScenarioError::new(
+            path,
+            "a flow has exactly one of `bulk`, `request`, `messages`, `calls`",
+        );
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
     }
     Ok(())
@@ -413,6 +419,15 @@ fn check_ports(scenario: &Scenario) -> Checked {
         }
         let before = *first.entry(connection.server).or_insert(connection.flow);
         let other = &scenario.flow[before];
+        if flow.calls.is_some() {
+            // A host that calls has an endpoint at the same port.
+            let before = *first.entry(connection.client).or_insert(connection.flow);
+            if before != connection.flow {
+                let name = &scenario.host[connection.hosts[0]].name;
+                let message = format!("port {port} of `{name}` is taken already");
+                return Err(ScenarioError::new(path, message).with_hint("calls have a port of their own"));
+            }
+        }
         let name = &scenario.host[connection.hosts[1]].name;
         let taken = |hint: &str| {
             let message = format!("port {port} of `{name}` is taken already");
@@ -420,6 +435,9 @@ fn check_ports(scenario: &Scenario) -> Checked {
         };
         if connection.sharing > 1 && flow.open == Opening::Both {
             return taken("a flow that both ends open has a port of its own");
+        }
+        if before != connection.flow && (flow.calls.is_some() || other.calls.is_some()) {
+            return taken("calls have a port of their own");
         }
         if before != connection.flow && (flow.port.is_none() || other.port.is_none()) {
             return taken("flows share a port where each of them names it");

@@ -9,7 +9,8 @@ use super::{Flow, Opening, Pairs, Scenario, ScenarioError};
 /// The first port that a client has whose server's port is shared: below those that stacks give out by themselves.
 const FIRST_CLIENT_PORT: u16 = 20_001;
 
-/// A connection, and those that follow it from the same port to the same port (`again`).
+/// A connection, and those that follow it from the same port to the same port (`again`); or a host and another one that
+/// it calls, both at the same port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The scenario's flow, counted from 0.
@@ -50,13 +51,15 @@ impl Scenario {
                     } else {
                         *ports.start() + place as u16
                     };
-                    let client_port = if of.open == Opening::Both || of.again > 0 {
+                    let client_port = if of.calls.is_some() || of.open == Opening::Both || of.again > 0 {
                         port
                     } else {
                         0
                     };
                     let server = SocketAddr::new(server, port);
-                    *sharing.entry(server).or_default() += 1;
+                    if of.calls.is_none() {
+                        *sharing.entry(server).or_default() += 1;
+                    }
                     all.push(Connection {
                         flow,
                         number,
@@ -70,7 +73,10 @@ impl Scenario {
                 }
             }
         }
-        for (index, connection) in all.iter_mut().enumerate() {
+        let connect = all
+            .iter_mut()
+            .filter(|connection| self.flow[connection.flow].calls.is_none());
+        for (index, connection) in connect.enumerate() {
             connection.sharing = sharing[&connection.server];
             // Who shares a listener is known by its own address.
             if connection.sharing > 1 {
@@ -95,10 +101,13 @@ impl Flow {
             .map(move |(client, server)| (&from[client], &to[server]))
     }
 
-    /// How many connections it makes, one after the other included.
+    /// How many connections it makes, one after the other included; of calls, how many hosts make some.
     #[must_use]
     pub fn connections(&self) -> Option<u64> {
         let (from, to) = (self.from.names(), self.to.names());
+        if self.calls.is_some() {
+            return Some(from.len() as u64);
+        }
         let product = from.len().checked_mul(to.len())?;
         let pairs = match self.pairs {
             Pairs::All => product,

@@ -6,6 +6,7 @@
 //! * `topology`: networks by name and numbers
 //! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
 
+mod calls;
 mod check;
 mod connections;
 pub mod error;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Profile;
+pub use calls::Calls;
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
@@ -325,7 +327,7 @@ pub enum State {
 }
 
 /// One or several connections between hosts, and what is sent over them. Exactly one of
-/// `bulk`, `request` and `messages` is given.
+/// `bulk`, `request`, `messages` and `calls` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -395,6 +397,41 @@ pub struct Flow {
     /// Messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Messages>,
+    /// Calls, which need no connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
+}
+
+impl Flow {
+    /// A flow between hosts, with no application yet, and everything else by default.
+    #[must_use]
+    pub fn between(from: Hosts, to: Hosts) -> Flow {
+        Flow {
+            from,
+            to,
+            pairs: Pairs::All,
+            at: Span(0),
+            count: 1,
+            one_port: false,
+            spacing: Span(0),
+            port: None,
+            family: None,
+            again: 0,
+            open: Opening::Client,
+            close: Closing::Client,
+            one_way: false,
+            abort: None,
+            refusals: false,
+            read_rate: None,
+            read_stop: Span(0),
+            send_buffer: None,
+            receive_buffer: None,
+            bulk: None,
+            request: None,
+            messages: None,
+            calls: None,
+        }
+    }
 }
 
 /// Which of a flow's hosts connect to which.

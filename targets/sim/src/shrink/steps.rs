@@ -8,7 +8,7 @@ use crate::scenario::{
 };
 
 use super::network::{self, with};
-use super::{Failing, LostFrame};
+use super::{Failing, LostFrame, calls};
 
 /// Steps of one kind, the largest first.
 type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
@@ -27,6 +27,7 @@ pub(super) const PASSES: &[Pass] = &[
     plainer_applications,
     plainer_flows,
     smaller_sizes,
+    calls::smaller_calls,
     plainer_rules,
     plainer_changes,
     plainer_hosts,
@@ -120,7 +121,7 @@ fn without<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
 }
 
 /// Smaller numbers, down to `min`: that itself, a half, and fewer digits.
-fn lower(value: u64, min: u64) -> Vec<u64> {
+pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
     let digits = |kept: u32| {
         let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
         value / unit * unit
@@ -147,7 +148,7 @@ fn fewer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 }
 
 /// Scenarios with each of some other forms of each flow.
-fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
+pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
     let numbered = scenario.flow.iter().enumerate();
     numbered
         .flat_map(|(i, flow)| {
@@ -157,7 +158,7 @@ fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Sce
         .collect()
 }
 
-fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
+pub(super) fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
     let mut changed = flow.clone();
     change(&mut changed);
     changed

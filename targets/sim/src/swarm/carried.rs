@@ -16,13 +16,23 @@ pub struct Carried {
     pub delivery: Delivery,
     /// The longest message that it takes, in bytes.
     pub longest: u64,
-    /// It carries data from client to server only.
+    /// It carries data from client to server only; of calls, nobody replies.
     pub one_way: bool,
+    /// It carries no connections but calls.
+    pub calls: bool,
 }
 
 impl Carried {
     /// The longest message unless stated: one packet takes it on every path.
     pub const LONGEST: u64 = 1000;
+
+    /// Calls.
+    pub const CALLS: Carried = Carried {
+        delivery: Delivery::Messages,
+        longest: Carried::LONGEST,
+        one_way: false,
+        calls: true,
+    };
 }
 
 impl Default for Carried {
@@ -31,6 +41,7 @@ impl Default for Carried {
             delivery: Delivery::Stream,
             longest: Carried::LONGEST,
             one_way: false,
+            calls: false,
         }
     }
 }
@@ -48,6 +59,13 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     let line = line
         .map(|(rate, delay)| (rate.0, delay.0))
         .filter(|_| is_bounded && is_lossless);
+    if carried.calls {
+        for flow in &mut scenario.flow {
+            let messages = messages(flow, rng, carried, false);
+            super::calls::apply(flow, &messages, rng, carried);
+        }
+        return super::calls::finish(scenario, subject);
+    }
     for flow in &mut scenario.flow {
         if carried.delivery != Delivery::Stream {
             let messages = messages(flow, rng, carried, is_bounded);

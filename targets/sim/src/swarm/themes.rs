@@ -213,6 +213,7 @@ fn one_bulk(scenario: &mut Scenario, bytes: u64, back: u64) -> &mut Flow {
         }),
         request: None,
         messages: None,
+        calls: None,
         ..flow.clone()
     };
     flow

@@ -1,0 +1,407 @@
+//! What stands on a host of a flow of calls: it calls when that is due, and replies to what comes.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hawser_engine::{Handle, Notice, RequestError, Stack};
+use hawser_time::Instant;
+
+use super::Ledger;
+use super::content::Known;
+use crate::app::Application;
+use crate::trace::Trace;
+
+/// How many calls may wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// When it tries again that was refused for want of memory, and no notice is to come.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A call that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serving {
+    /// Its message is not read.
+    Coming,
+    /// Its reply is not handed over: the caller, and what is replied to.
+    Replying(usize, Known),
+    /// It is.
+    Replied(usize, Known),
+}
+
+/// The application of a flow on one host.
+pub struct Agent {
+    ledger: Rc<RefCell<Ledger>>,
+    host: usize,
+    local: SocketAddr,
+    /// Its place among the callers, if it calls.
+    caller: Option<usize>,
+    endpoint: Option<Handle>,
+    opened: bool,
+    /// The next call that it has not begun.
+    next: u32,
+    /// Calls that failed, and when they are made again.
+    again: BTreeSet<(Instant, u32)>,
+    under_way: BTreeMap<Handle, u32>,
+    serving: BTreeMap<Handle, Serving>,
+    /// There was no room; the time is when it tries again though no notice comes.
+    blocked: Option<Option<Instant>>,
+    /// Why it has no endpoint.
+    failed: Option<String>,
+    received: u64,
+    message: Vec<u8>,
+}
+
+impl Agent {
+    /// The application of a host whose endpoint is at `local`.
+    #[must_use]
+    pub fn new(ledger: &Rc<RefCell<Ledger>>, host: usize, local: SocketAddr) -> Agent {
+        let known = ledger.borrow();
+        let callers = &known.plan().callers;
+        let caller = callers.iter().position(|caller| caller.host == host);
+        Agent {
+            host,
+            local,
+            next: caller.map_or(0, |caller| callers[caller].calls.start),
+            caller,
+            ledger: Rc::clone(ledger),
+            endpoint: None,
+            opened: false,
+            again: BTreeSet::new(),
+            under_way: BTreeMap::new(),
+            serving: BTreeMap::new(),
+            blocked: None,
+            failed: None,
+            received: 0,
+            message: Vec::new(),
+        }
+    }
+
+    /// Whether notices of this handle are its own.
+    pub(crate) fn has(&self, handle: Handle) -> bool {
+        self.endpoint == Some(handle)
+            || self.under_way.contains_key(&handle)
+            || self.serving.contains_key(&handle)
+    }
+
+    /// Takes a notice. The caller drives it afterwards.
+    pub(crate) fn on_notice(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        notice: Notice,
+        stack: &mut Stack,
+        trace: &mut Trace,
+    ) {
+        if let Notice::Accepted(child) = notice {
+            stack.accept(handle);
+            self.serving.insert(child, Serving::Coming);
+            self.serve(now, child, stack, trace);
+        } else if self.endpoint == Some(handle) {
+            self.on_endpoint(notice);
+        } else if let Some(call) = self.under_way.get(&handle).copied() {
+            self.on_call(now, (handle, call), notice, stack, trace);
+        } else {
+            match notice {
+                Notice::Closed | Notice::Failed(_) => {
+                    self.serving.remove(&handle);
+                    stack.release(handle);
+                }
+                _ => self.serve(now, handle, stack, trace),
+            }
+        }
+    }
+
+    fn on_endpoint(&mut self, notice: Notice) {
+        match notice {
+            Notice::Writable => self.blocked = None,
+            Notice::Failed(errno) => self.failed = Some(format!("its endpoint failed: {errno}")),
+            Notice::Closed => self.failed = Some("its endpoint was closed".to_owned()),
+            Notice::Connected | Notice::Accepted(_) | Notice::Readable | Notice::Eof | Notice::Message(_) => {
+            }
+        }
+    }
+
+    fn on_call(
+        &mut self,
+        now: Instant,
+        (handle, call): (Handle, u32),
+        notice: Notice,
+        stack: &mut Stack,
+        trace: &mut Trace,
+    ) {
+        let flow = self.ledger.borrow().plan().flow;
+        self.read_replies(now, (handle, call), stack, trace);
+        match notice {
+            Notice::Closed => {
+                trace.event(now, flow, "closed", u64::from(call));
+                self.ledger.borrow_mut().close(call, now);
+            }
+            Notice::Failed(errno) => {
+                trace.event(now, flow, "failed", u64::from(call));
+                let again = self
+                    .ledger
+                    .borrow_mut()
+                    .fail(call, &format!("failed: {errno}"), now);
+                self.again.extend(again.map(|at| (at, call)));
+            }
+            _ => return,
+        }
+        self.under_way.remove(&handle);
+        self.blocked = None;
+        stack.release(handle);
+    }
+
+    fn read_replies(
+        &mut self,
+        now: Instant,
+        (handle, call): (Handle, u32),
+        stack: &mut Stack,
+        trace: &mut Trace,
+    ) {
+        while let Ok(true) = stack.recv_message(now, handle, &mut self.message) {
+            let mut ledger = self.ledger.borrow_mut();
+            trace.event(now, ledger.plan().flow, "reply", u64::from(call));
+            ledger.answer(call, &self.message, now);
+            self.received += self.message.len() as u64;
+        }
+    }
+
+    /// Reads a message that has come, and replies, as far as that can be done now.
+    fn serve(&mut self, now: Instant, handle: Handle, stack: &mut Stack, trace: &mut Trace) {
+        let Some(serving) = self.serving.get(&handle).copied() else {
+            return;
+        };
+        let mut ledger = self.ledger.borrow_mut();
+        let flow = ledger.plan().flow;
+        if serving == Serving::Coming {
+            if !matches!(stack.recv_message(now, handle, &mut self.message), Ok(true)) {
+                return;
+            }
+            trace.event(now, flow, "message", self.message.len() as u64);
+            self.received += self.message.len() as u64;
+            let came = ledger.arrive(self.host, stack.peer(handle), &self.message, now);
+            match came {
+                Some((caller, known)) if ledger.plan().reply.is_some() => {
+                    self.serving.insert(handle, Serving::Replying(caller, known));
+                }
+                Some(_) => {
+                    self.serving.remove(&handle);
+                    return stack.release(handle);
+                }
+                None => {
+                    self.serving.remove(&handle);
+                    stack.abort(now, handle);
+                    return stack.release(handle);
+                }
+            }
+        }
+        let Some(Serving::Replying(caller, known)) = self.serving.get(&handle).copied() else {
+            return;
+        };
+        ledger.write_reply(known, &mut self.message);
+        match stack.send_message(now, handle, &self.message) {
+            Ok(true) => {
+                ledger.replied(caller);
+                self.serving.insert(handle, Serving::Replied(caller, known));
+            }
+            // A notice follows.
+            Ok(false) => {}
+            Err(error) => {
+                ledger.blame(caller, now, format!("a reply was refused: {error}"));
+                self.serving.insert(handle, Serving::Replied(caller, known));
+            }
+        }
+    }
+
+    /// Does what can be done now: opens its endpoint, and begins calls.
+    pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
+        if !std::mem::replace(&mut self.opened, true) {
+            match stack.listen(now, self.local, BACKLOG) {
+                Ok(handle) => self.endpoint = Some(handle),
+                Err(error) => self.failed = Some(format!("it has no endpoint: {error}")),
+            }
+        }
+        if self.blocked.flatten().is_some_and(|at| at <= now) {
+            self.blocked = None;
+        }
+        while let (Some(endpoint), Some((call, at))) = (self.endpoint, self.next_call())
+            && at <= now
+            && self.failed.is_none()
+        {
+            if !self.begin(now, endpoint, call, stack, trace) {
+                break;
+            }
+            if !self.again.remove(&(at, call)) {
+                self.next += 1;
+            }
+        }
+    }
+
+    /// The next call, and when it is due. Nothing while others have to be over first.
+    fn next_call(&self) -> Option<(u32, Instant)> {
+        let ledger = self.ledger.borrow();
+        let plan = ledger.plan();
+        let is_full = plan
+            .outstanding
+            .is_some_and(|limit| self.under_way.len() as u64 >= limit);
+        let calls = &plan.callers[self.caller?].calls;
+        if is_full || self.blocked.is_some() {
+            return None;
+        }
+        let planned = (self.next < calls.end).then(|| (self.next, ledger.due(self.next)));
+        let again = self.again.first().map(|(at, call)| (*call, *at));
+        again.into_iter().chain(planned).min_by_key(|(_, at)| *at)
+    }
+
+    /// Begins a call; false when there is no room.
+    fn begin(
+        &mut self,
+        now: Instant,
+        endpoint: Handle,
+        call: u32,
+        stack: &mut Stack,
+        trace: &mut Trace,
+    ) -> bool {
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.write(call, &mut self.message);
+        let (peer, replies) = (ledger.server(call), ledger.plan().reply.is_some());
+        let begun = if replies {
+            stack.call(now, endpoint, peer, &self.message)
+        } else {
+            stack.message(now, endpoint, peer, &self.message)
+        };
+        match begun {
+            Ok(Some(handle)) => {
+                trace.event(now, ledger.plan().flow, "call", u64::from(call));
+                ledger.begin(call, now);
+                self.under_way.insert(handle, call);
+                true
+            }
+            Ok(None) => {
+                self.blocked = Some(None);
+                false
+            }
+            Err(RequestError::WouldBlock) => {
+                self.blocked = Some(Some(now + PAUSE));
+                false
+            }
+            Err(error) => {
+                ledger.begin(call, now);
+                let again = ledger.fail(call, &format!("was refused: {error}"), now);
+                self.again.extend(again.map(|at| (at, call)));
+                true
+            }
+        }
+    }
+
+    /// When it has something to do though no notice comes.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        if !self.opened {
+            return Some(Instant::ORIGIN);
+        }
+        if self.failed.is_some() {
+            return None;
+        }
+        let due = self.next_call().map(|(_, at)| at);
+        due.into_iter().chain(self.blocked.flatten()).min()
+    }
+
+    /// Its host goes down, or comes up with nothing.
+    pub(crate) fn fall(&mut self, now: Instant, up: bool) {
+        self.ledger.borrow_mut().fall(self.host, now, up);
+        if !up {
+            (self.endpoint, self.opened, self.blocked) = (None, false, None);
+            self.under_way.clear();
+            self.serving.clear();
+        }
+    }
+
+    /// Bytes that were read so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether it has an endpoint.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.endpoint.is_some()
+    }
+
+    /// Whether nothing more is to be expected of it: what it calls is over.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.failed.is_some()
+            || self
+                .caller
+                .is_none_or(|caller| self.ledger.borrow().left(caller) == 0)
+    }
+
+    /// Whether it has let go of all calls.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.failed.is_some() || (self.under_way.is_empty() && self.serving.is_empty())
+    }
+
+    /// Why it cannot do its work.
+    pub(crate) fn failure(&self) -> Option<&String> {
+        self.failed.as_ref()
+    }
+
+    /// The handle of a call that it makes.
+    pub(crate) fn handle_of(&self, call: u32) -> Option<Handle> {
+        let mut under_way = self.under_way.iter();
+        under_way.find(|(_, of)| **of == call).map(|(handle, _)| *handle)
+    }
+
+    /// The handle of a call that it serves.
+    pub(crate) fn handle_for(&self, of: usize, call: u32) -> Option<Handle> {
+        let wanted = self.ledger.borrow().known(call);
+        let mut serving = self.serving.iter();
+        let is_it = |serving: &Serving| match serving {
+            Serving::Coming => false,
+            Serving::Replying(caller, known) | Serving::Replied(caller, known) => {
+                (*caller, *known) == (of, wanted)
+            }
+        };
+        serving
+            .find(|(_, serving)| is_it(serving))
+            .map(|(handle, _)| *handle)
+    }
+
+    /// How far a caller is, seen from its own host, or from one that it calls.
+    pub(crate) fn application(&self, caller: usize) -> Application {
+        let ledger = self.ledger.borrow();
+        let tally = ledger.tally(caller);
+        let calls = ledger.plan().callers[caller].calls.clone();
+        let bytes = |calls: &[super::Planned]| calls.iter().map(|call| call.size).sum();
+        let all: u64 = bytes(&ledger.plan().calls[calls.start as usize..calls.end as usize]);
+        let is_own = self.caller == Some(caller);
+        let waits_for = match ledger.oldest(caller) {
+            Some(call) if is_own && self.handle_of(call).is_some() => {
+                let what = if ledger.plan().reply.is_some() {
+                    format!(
+                        "the reply to call {call}, {} bytes",
+                        ledger.reply_len(ledger.known(call))
+                    )
+                } else {
+                    format!("message {call} to be delivered")
+                };
+                vec![what]
+            }
+            Some(call) if is_own => vec![format!("call {call} to be due, or room for it")],
+            Some(_) | None => Vec::new(),
+        };
+        let (sent, received, to_send, to_receive) = if is_own {
+            (tally.served_bytes, tally.answered_bytes, all, 0)
+        } else {
+            (tally.answered_bytes, tally.served_bytes, 0, all)
+        };
+        Application {
+            sent,
+            to_send: to_send.max(sent),
+            received,
+            to_receive: to_receive.max(received),
+            closed: false,
+            waits_for,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The bytes of messages and replies: known from their numbers, so that whoever receives one knows what it has to be.
+//!
+//! A message of 16 bytes or more begins with its number and the key of its flow; what follows is a piece of a fixed
+//! pattern, from a place that depends on both. Shorter ones are as much of the number as there is room for, so that
+//! some may be alike: then their replies are alike, too, and each may come once.
+
+use std::sync::LazyLock;
+
+use crate::rng::Rng;
+
+/// The bytes that a message with a number of its own begins with.
+const HEAD: usize = 16;
+/// The pattern's length: a prime, so that no two segments of a usual size begin at the same place of it.
+const PATTERN: usize = 65_521;
+
+/// What messages are made of.
+static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut bytes = vec![0; PATTERN];
+    Rng::new(0, "messages").fill(&mut bytes);
+    bytes
+});
+
+/// Which message it is, as far as its length lets its receiver know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Known {
+    /// The call and the attempt.
+    Number {
+        /// Of the flow.
+        call: u32,
+        /// From 0 on.
+        attempt: u16,
+    },
+    /// The last bits of the call's number, of all calls of this length alike.
+    Part {
+        /// These bits.
+        bits: u64,
+        /// The message's length.
+        len: u8,
+    },
+}
+
+impl Known {
+    /// What a message of `len` bytes shows of the call that it is an attempt of.
+    pub(super) fn of(call: u32, attempt: u16, len: usize) -> Known {
+        if len >= HEAD {
+            return Known::Number { call, attempt };
+        }
+        Known::Part {
+            bits: u64::from(call) & mask(len),
+            len: len as u8,
+        }
+    }
+
+    /// What is alike for all attempts, and for all calls whose messages are alike: it decides the reply's size.
+    pub(super) fn call(self) -> u64 {
+        match self {
+            Known::Number { call, .. } => u64::from(call),
+            Known::Part { bits, len } => bits | u64::from(len) << 60,
+        }
+    }
+
+    /// What the bytes of a message, or of a reply, of this length come from.
+    fn number(self, len: usize) -> u64 {
+        match self {
+            Known::Number { call, attempt } if len >= HEAD => u64::from(call) << 16 | u64::from(attempt),
+            Known::Number { call, .. } => u64::from(call),
+            Known::Part { .. } if len >= HEAD => self.call(),
+            Known::Part { bits, .. } => bits,
+        }
+    }
+
+    /// What a message that has come claims to be.
+    fn read(message: &[u8], key: u64) -> Option<Known> {
+        let len = message.len();
+        let word = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            let known = bytes.len().min(8);
+            word[..known].copy_from_slice(&bytes[..known]);
+            u64::from_le_bytes(word)
+        };
+        if len < HEAD {
+            let bits = (word(message) ^ key) & mask(len);
+            return Some(Known::Part { bits, len: len as u8 });
+        }
+        let number = word(message) ^ key;
+        Some(Known::Number {
+            call: u32::try_from(number >> 16).ok()?,
+            attempt: number as u16,
+        })
+    }
+}
+
+fn mask(len: usize) -> u64 {
+    if len >= 8 { u64::MAX } else { (1 << (8 * len)) - 1 }
+}
+
+/// Writes a message of `len` bytes.
+pub(super) fn write(known: Known, key: u64, len: usize, message: &mut Vec<u8>) {
+    let number = known.number(len);
+    message.clear();
+    message.extend_from_slice(&head(number, key)[..len.min(HEAD)]);
+    let mut at = place(number, key);
+    while message.len() < len {
+        let piece = &BYTES[at..];
+        let count = piece.len().min(len - message.len());
+        message.extend_from_slice(&piece[..count]);
+        at = 0;
+    }
+}
+
+/// Whether a message is this one.
+pub(super) fn is(known: Known, key: u64, len: usize, message: &[u8]) -> bool {
+    if message.len() != len {
+        return false;
+    }
+    let number = known.number(len);
+    let (start, mut rest) = message.split_at(len.min(HEAD));
+    let mut is_same = start == &head(number, key)[..start.len()];
+    let mut at = place(number, key);
+    while is_same && !rest.is_empty() {
+        let piece = &BYTES[at..];
+        let count = piece.len().min(rest.len());
+        is_same = rest[..count] == piece[..count];
+        (rest, at) = (&rest[count..], 0);
+    }
+    is_same
+}
+
+fn head(number: u64, key: u64) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(&(number ^ key).to_le_bytes());
+    head[8..].copy_from_slice(&key.to_le_bytes());
+    head
+}
+
+/// Which message of a flow with this key one that has come is, if its bytes are all that one's.
+pub(super) fn recognize(message: &[u8], key: u64) -> Option<Known> {
+    Known::read(message, key).filter(|known| is(*known, key, message.len(), message))
+}
+
+fn place(number: u64, key: u64) -> usize {
+    (mix(number ^ key) % PATTERN as u64) as usize
+}
+
+/// Spreads a number over 64 bits: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+pub(super) fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: u64 = 0x1234_5678_9abc_def0;
+
+    fn message(call: u32, attempt: u16, len: usize) -> Vec<u8> {
+        let mut message = Vec::new();
+        write(Known::of(call, attempt, len), KEY, len, &mut message);
+        assert_eq!(message.len(), len);
+        message
+    }
+
+    #[test]
+    fn a_message_is_recognized_by_its_bytes() {
+        for len in [1, 2, 7, 8, 9, 15, 16, 17, 1500, 65_521, 200_000] {
+            let sent = message(77, 3, len);
+            assert_eq!(recognize(&sent, KEY), Some(Known::of(77, 3, len)), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_altered_cut_or_joined_is_none() {
+        let sent = message(5, 0, 200_000);
+        let wrong = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut other = sent.clone();
+            change(&mut other);
+            recognize(&other, KEY)
+        };
+        let known = Known::of(5, 0, sent.len());
+        for at in [0, 9, 16, 70_000, 199_999] {
+            assert_ne!(wrong(&|m| m[at] ^= 4), Some(known), "a bit of byte {at}");
+        }
+        assert_eq!(
+            wrong(&|m| drop(m.drain(3000..4460))),
+            None,
+            "a segment is missing"
+        );
+        assert_eq!(
+            wrong(&|m| m[1460..4380].rotate_left(1460)),
+            None,
+            "two segments are exchanged"
+        );
+        let other = message(6, 0, sent.len());
+        assert_eq!(
+            wrong(&|m| m[1460..2920].copy_from_slice(&other[1460..2920])),
+            None,
+            "a segment is another message's"
+        );
+        // Its length is no part of it: whoever receives it knows how long it has to be.
+        assert!(!is(known, KEY, sent.len(), &sent[..sent.len() - 1]));
+    }
+
+    #[test]
+    fn short_messages_are_alike_where_their_numbers_end_alike() {
+        assert_eq!(message(1, 0, 1), message(257, 2, 1));
+        assert_ne!(message(1, 0, 2), message(257, 0, 2));
+        assert_eq!(Known::of(1, 0, 1).call(), Known::of(257, 0, 1).call());
+        assert_ne!(Known::of(1, 0, 1).call(), Known::of(1, 0, 2).call());
+    }
+}

@@ -1,0 +1,195 @@
+//! The applications of flows of calls.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hawser_engine::program::Program;
+use hawser_ir::{AppOp, Source};
+use hawser_time::nanos;
+
+use super::{Built, BuiltFlow, Ends, START};
+use crate::app::Agent;
+use crate::app::calls::{Caller, Ledger, Plan, Planned};
+use crate::rng::Rng;
+use crate::scenario::{Arrivals, Calls, Connection, Flow, Scenario, ScenarioError};
+
+/// Puts a flow's applications on its hosts.
+pub(super) fn add(built: &mut Built, (number, flow): (usize, &Flow), connections: &[Connection], seed: u64) {
+    let Some(calls) = &flow.calls else {
+        return;
+    };
+    let plan = plan(built.flows.len(), (number, flow, calls), connections, seed);
+    let addresses: BTreeMap<usize, SocketAddr> = plan
+        .callers
+        .iter()
+        .map(|caller| (caller.host, caller.address))
+        .chain(plan.servers.iter().copied())
+        .collect();
+    let (start, callers) = (plan.start, plan.callers.clone());
+    let ledger = Rc::new(RefCell::new(Ledger::new(plan)));
+    let mut agents = BTreeMap::new();
+    for (host, address) in addresses {
+        let agent = Agent::new(&ledger, host, address);
+        agents.insert(host, built.host_mut(host).add_agent(agent));
+    }
+    let agents = Rc::new(agents);
+    for (caller, Caller { host, address, .. }) in callers.into_iter().enumerate() {
+        let mut peers: BTreeSet<usize> = BTreeSet::new();
+        let own = connections
+            .iter()
+            .filter(|connection| connection.hosts[0] == host);
+        peers.extend(own.map(|connection| connection.hosts[1]));
+        built.flows.push(BuiltFlow {
+            flow: number,
+            app: "calls",
+            port: address.port(),
+            client: address,
+            start,
+            ends: Ends::Calls {
+                ledger: Rc::clone(&ledger),
+                caller,
+                host,
+                peers: peers.into_iter().collect(),
+                agents: Rc::clone(&agents),
+            },
+        });
+    }
+}
+
+/// Draws who calls whom when.
+fn plan(
+    trace: usize,
+    (number, flow, calls): (usize, &Flow, &Calls),
+    connections: &[Connection],
+    seed: u64,
+) -> Plan {
+    let mut servers: Vec<(usize, SocketAddr)> = Vec::new();
+    let mut places = BTreeMap::new();
+    let mut targets: Vec<(usize, SocketAddr, Vec<usize>)> = Vec::new();
+    for Connection {
+        hosts,
+        client,
+        server,
+        ..
+    } in connections
+    {
+        let place = *places.entry(hosts[1]).or_insert_with(|| {
+            servers.push((hosts[1], *server));
+            servers.len() - 1
+        });
+        match targets.last_mut().filter(|(host, ..)| *host == hosts[0]) {
+            Some((.., places)) => places.push(place),
+            None => targets.push((hosts[0], *client, vec![place])),
+        }
+    }
+    let mut all = Vec::new();
+    let callers = targets
+        .into_iter()
+        .enumerate()
+        .map(|(place, (host, address, targets))| {
+            let first = all.len() as u32;
+            let rng = &mut Rng::new(seed, &format!("flow/{number}.{place}/calls"));
+            all.extend(draw(calls, &targets, rng));
+            Caller {
+                host,
+                address,
+                calls: first..all.len() as u32,
+            }
+        });
+    let callers = callers.collect();
+    Plan {
+        flow: trace,
+        key: Rng::new(seed, &format!("flow/{number}/key")).bits(),
+        start: START + flow.at.into(),
+        reply: calls.reply.map(|reply| (reply.min, reply.max)),
+        outstanding: calls.outstanding,
+        retry: Some(Duration::from(calls.retry)).filter(|retry| !retry.is_zero()),
+        callers,
+        servers,
+        calls: all,
+    }
+}
+
+/// The calls of a host.
+fn draw(calls: &Calls, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
+    let mut next = Duration::ZERO;
+    let interval = Duration::from(calls.interval);
+    let draw = |_| {
+        let planned = Planned {
+            due: next,
+            server: targets[rng.below(targets.len() as u64) as usize],
+            size: rng.between(calls.size.min, calls.size.max),
+        };
+        let gap = match calls.arrivals {
+            Arrivals::Even => interval,
+            Arrivals::Poisson => Duration::from_nanos((nanos(interval) as f64 * rng.exponential()) as u64),
+        };
+        next = next.saturating_add(gap);
+        planned
+    };
+    (0..calls.count).map(draw).collect()
+}
+
+/// Refuses flows that the programs of their hosts cannot carry: connections where they offer none, calls likewise.
+pub(super) fn check_offers<'a>(
+    scenario: &Scenario,
+    program: impl Fn(usize) -> (&'a str, &'a dyn Program),
+) -> Result<(), ScenarioError> {
+    for (number, flow) in scenario.flow.iter().enumerate() {
+        let hosts = flow.from.names().iter().chain(flow.to.names());
+        let numbers: BTreeSet<usize> = hosts.filter_map(|name| scenario.host_number(name)).collect();
+        let mut seen = BTreeSet::new();
+        for host in numbers {
+            let (name, program) = program(host);
+            if seen.insert(name) {
+                check_offer(flow, &format!("flow[{number}]"), (name, program))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -> Result<(), ScenarioError> {
+    let parsers = &program.module().parsers;
+    let offers = |op| parsers.iter().any(|parser| parser.source == Source::App(op));
+    let (connect, call, message) = (
+        offers(AppOp::Connect),
+        offers(AppOp::Call),
+        offers(AppOp::Message),
+    );
+    let Some(calls) = &flow.calls else {
+        if connect || !(call || message) {
+            return Ok(());
+        }
+        let app = match (&flow.bulk, &flow.request) {
+            (Some(_), _) => "bulk",
+            (None, Some(_)) => "request",
+            (None, None) => "messages",
+        };
+        let error = ScenarioError::new(format!("{path}.{app}"), format!("`{name}` offers no connections"));
+        return Err(error.with_hint("it carries calls: `calls = { size = 100, reply = 100 }`"));
+    };
+    let key = |key: &str| format!("{path}.calls{key}");
+    match (calls.reply.is_some(), call, message) {
+        (true, true, _) | (false, _, true) => Ok(()),
+        (true, false, true) => {
+            let error = ScenarioError::new(
+                key(".reply"),
+                format!("`{name}` carries messages without a reply"),
+            );
+            Err(error.with_hint("leave out `reply`"))
+        }
+        (false, true, false) => {
+            let message = format!("`{name}` offers calls, and no messages without a reply");
+            Err(ScenarioError::new(key(""), message).with_hint("give `reply`: the size of each reply"))
+        }
+        (_, false, false) => {
+            let message = format!("`{name}` offers neither calls nor messages from endpoints");
+            let error = ScenarioError::new(key(""), message);
+            Err(error.with_hint("it carries connections: `request = { size = 100, response = 100 }`"))
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Calls in place of the connections that were drawn, some of them over a fabric in place of the link.
+
+use super::{
+    Abilities, Ability, Carried, EARLY, HEALED, MICROSECOND, MILLISECOND, SECOND, Subject, healing, span,
+};
+use crate::rng::Rng;
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::scenario::{
+    Arrivals, At, Bounds, Calls, Flow, Host, Link, Messages, Rules, Scenario, Spray, State, Switch,
+};
+
+/// The maximum number of calls of a host of a flow.
+const CALLS_MAX: u64 = 300;
+/// How long after it has failed a call is made again, so that each has its reply once the network has healed.
+const RETRY: Span = Span(SECOND);
+
+/// What calls can be asked: nothing about connections.
+pub(super) fn abilities(claimed: Abilities) -> Abilities {
+    let kept = [Ability::AnyMtu, Ability::Ends, Ability::Restart];
+    let kept = kept.into_iter().filter(|ability| claimed.has(*ability));
+    kept.fold(Abilities::MINIMAL, Abilities::with)
+}
+
+/// Calls as many as the messages that a flow would have.
+pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, carried: Carried) {
+    let max = rng.between(1, carried.longest);
+    let calls = Calls {
+        count: messages.count.clamp(1, CALLS_MAX),
+        size: messages.size,
+        reply: (!carried.one_way).then(|| Sizes { min: 1, max }),
+        interval: messages.interval,
+        arrivals: if rng.chance(0.5) {
+            Arrivals::Poisson
+        } else {
+            Arrivals::Even
+        },
+        outstanding: rng.chance(0.5).then(|| rng.between(1, 16)),
+        retry: RETRY,
+    };
+    *flow = Flow {
+        at: flow.at,
+        family: flow.family,
+        calls: Some(calls),
+        ..Flow::between(flow.from.clone(), flow.to.clone())
+    };
+}
+
+/// What belongs to a whole scenario of calls: nothing bounds its cost, and some have a fabric.
+pub(super) fn finish(scenario: &mut Scenario, subject: &Subject<'_>) {
+    let rng = &mut Rng::new(scenario.seed, "swarm/fabric");
+    scenario.bounds = Bounds::default();
+    if rng.chance(0.4) {
+        fabric(scenario, rng);
+    }
+    debug_assert!(subject.carried.calls);
+}
+
+/// Two leaves with two hosts each, and two spines between them. The link that was drawn is that of the first host, and
+/// the others have no faults but that one spine goes down, or a link to it, and comes up before the network has healed.
+fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
+    let template = scenario.host[0].clone();
+    let more = ["c", "d"].map(|name| Host {
+        name: name.to_owned(),
+        ..template.clone()
+    });
+    scenario.host.extend(more);
+    let trims = rng.chance(0.5);
+    let spray = match rng.below(3) {
+        0 => None,
+        1 => Some(Spray::Random),
+        _ => Some(Spray::RoundRobin),
+    };
+    scenario.switch = ["leaf0", "leaf1", "spine0", "spine1"]
+        .map(|name| Switch {
+            name: name.to_owned(),
+            priorities: 8,
+            buffer: Some(Bytes(rng.between(20_000, 200_000))),
+            shared: rng.chance(0.5),
+            trim_to: trims.then_some(Bytes(128)),
+            spray,
+            ..Switch::default()
+        })
+        .into();
+    let rate = scenario.link[0].both.rate.map_or(1_000_000_000, |rate| rate.0);
+    let both = Rules {
+        rate: Some(Rate(rate * rng.between(1, 4))),
+        delay: Some(span(rng, MICROSECOND, MILLISECOND)),
+        ..Rules::default()
+    };
+    scenario.link[0].between = ["a".to_owned(), "leaf0".to_owned()];
+    let ends = [
+        ["b", "leaf1"],
+        ["c", "leaf0"],
+        ["d", "leaf1"],
+        ["leaf0", "spine0"],
+        ["leaf0", "spine1"],
+        ["leaf1", "spine0"],
+        ["leaf1", "spine1"],
+    ];
+    scenario.link.extend(ends.map(|between| Link {
+        name: String::new(),
+        between: between.map(str::to_owned),
+        both: both.clone(),
+        forward: Rules::default(),
+        backward: Rules::default(),
+    }));
+    for flow in &mut scenario.flow {
+        let with_more = |name: &str| match name {
+            "a" => vec!["a".to_owned(), "c".to_owned()],
+            _ => vec!["b".to_owned(), "d".to_owned()],
+        };
+        for hosts in [&mut flow.from, &mut flow.to] {
+            let more = crate::scenario::Hosts::several(with_more(hosts.first()));
+            *hosts = more.unwrap_or_else(|| hosts.clone());
+        }
+    }
+    falls(scenario, rng);
+    if rng.chance(0.3) {
+        let lossy = &mut scenario.link[4].both;
+        lossy.loss = Some(Share(0.02));
+        let healed = At {
+            link: scenario.link[4].label(),
+            both: Rules::healed(),
+            forward: Rules::default(),
+            backward: Rules::default(),
+            ..healing()
+        };
+        scenario.at.push(healed);
+    }
+    scenario.at.sort_by_key(|at| at.time);
+}
+
+fn falls(scenario: &mut Scenario, rng: &mut Rng) {
+    for _ in 0..rng.below(3) {
+        let (is_switch, down) = (rng.chance(0.5), span(rng, 0, EARLY).0);
+        let up = (down + span(rng, MILLISECOND, 5 * SECOND).0).min(HEALED.0);
+        for (time, state) in [(down, State::Down), (up, State::Up)] {
+            let mut at = At {
+                time: Span(time),
+                state: Some(state),
+                ..At::default()
+            };
+            match is_switch {
+                true => at.switch = Some("spine1".to_owned()),
+                false => at.link = "leaf1-spine1".to_owned(),
+            }
+            scenario.at.push(at);
+        }
+    }
+}
