@@ -124,7 +124,7 @@ fn a_call_that_fails_is_reported() {
         + "[[at]]\ntime = '0s'\nlink = 'h1-s'\nstate = 'down'\n\
            [[flow]]\nfrom = 'h0'\nto = 'h1'\ncalls = { count = 2, size = 10, reply = 10 }\n";
     let report = go(&text);
-    let expected = "flow 0 (calls h0 -> h1:7001): client: call 0: failed: Connection timed out";
+    let expected = "flow 0 (calls h0 -> h1:7001): call 0: failed: Connection timed out";
     assert!(
         report
             .failures
@@ -173,10 +173,15 @@ fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
     let mut fabrics = 0;
     for seed in 1..=12 {
         let mut scenario = swarm::scenario(seed, &subject);
-        // Longer than a round trip of the slowest link that is drawn.
-        scenario
-            .params
-            .insert("SILENCE".to_owned(), Value::Span(Span(400_000_000)));
+        // Round trips here are a thousand times those of the networks that its defaults are for.
+        let params = [
+            ("RESEND_AFTER", 500),
+            ("ACK_AFTER", 500),
+            ("TIMEOUT", 5000),
+            ("LINGER", 20_000),
+        ];
+        let params = params.map(|(name, millis)| (name.to_owned(), Value::Span(Span(millis * 1_000_000))));
+        scenario.params.extend(params);
         fabrics += usize::from(!scenario.switch.is_empty());
         let text = scenario.to_toml().expect("it can be written");
         let reports = [Engine::Interp, Engine::Native].map(|engine| on(engine, &text));

@@ -27,7 +27,7 @@ pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, carried
     let calls = Calls {
         count: messages.count.clamp(1, CALLS_MAX),
         size: messages.size,
-        reply: (!carried.one_way).then(|| Sizes { min: 1, max }),
+        reply: (!carried.one_way).then_some(Sizes { min: 1, max }),
         interval: messages.interval,
         arrivals: if rng.chance(0.5) {
             Arrivals::Poisson
