@@ -1,7 +1,5 @@
 //! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
 
-mod calls;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -21,6 +19,7 @@ use crate::app::messages::{Messages, Pace, Schedule};
 use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
 use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
+use crate::calling;
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::queue::{Pool, Port};
@@ -247,7 +246,7 @@ fn add_hosts(
         })?;
         world.add(Device::Host(Box::new(host)));
     }
-    calls::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))?;
+    calling::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))?;
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }
@@ -375,7 +374,7 @@ fn add_flows(
         let first = connections.partition_point(|connection| connection.flow < number);
         let end = connections.partition_point(|connection| connection.flow <= number);
         let connections = &connections[first..end];
-        calls::add(built, (number, flow), connections, seed);
+        calling::add(built, (number, flow), connections, seed);
         for connection in connections.iter().filter(|_| flow.calls.is_none()) {
             add_connection(built, scenario, connection, seed, own);
         }

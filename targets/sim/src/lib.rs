@@ -28,6 +28,8 @@
 
 pub mod app;
 mod build;
+mod callers;
+mod calling;
 pub mod capture;
 mod checksum;
 mod device;

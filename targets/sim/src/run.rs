@@ -1,7 +1,5 @@
 //! Runs a scenario and reports.
 
-pub(crate) mod calls;
-
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
@@ -13,6 +11,7 @@ use hawser_time::{Instant, nanos};
 
 use crate::app::EndpointReport;
 use crate::build::{Built, BuiltFlow, Ends, OwnScript, Resolve, RunError, START, build};
+use crate::callers;
 use crate::device::Device;
 use crate::frame::Frame;
 use crate::host::Host;
@@ -367,7 +366,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         failures.extend(flow.failures.iter().map(named));
     }
     for host in built.hosts() {
-        failures.extend(calls::failures(host));
+        failures.extend(callers::failures(host));
         failures.extend(
             host_faults(host)
                 .into_iter()
@@ -426,7 +425,7 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
             peers,
             ..
         } => {
-            return calls::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), peers);
+            return callers::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), peers);
         }
     };
     let end = |i: usize| {
@@ -471,7 +470,7 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
 /// How the ends of a connection stood, where that may be why a run failed: nothing where all is over.
 fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
     let Ends::Connection(ends) = flow.ends else {
-        return calls::standings(built, flow).filter(|_| !ok);
+        return callers::standings(built, flow).filter(|_| !ok);
     };
     let host = |end: usize| built.host(ends[end].0);
     let is_closed = |end: usize| host(end).endpoint(ends[end].1).is_closed();

@@ -98,7 +98,7 @@ fn flow_moment(built: &Built, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {
         Ends::Connection(ends) => ends,
         Ends::Calls { ledger, caller, .. } => {
             return FlowMoment {
-                received: crate::run::calls::received(&ledger.borrow(), *caller),
+                received: crate::callers::received(&ledger.borrow(), *caller),
                 values: vec![None; fields.len()],
             };
         }

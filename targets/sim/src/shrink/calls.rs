@@ -1,7 +1,7 @@
 //! Calls get fewer, smaller and plainer.
 
 use super::Failing;
-use super::steps::{each_flow, flow_with, lower};
+use super::network::{each_flow, flow_with, lower};
 use crate::scenario::units::{Sizes, Span};
 use crate::scenario::{Arrivals, Calls, Scenario};
 

@@ -7,7 +7,7 @@ use crate::scenario::{
     At, Bounds, Bulk, Closing, Delivery, Flow, Hosts, Link, Opening, Rules, Scenario, State,
 };
 
-use super::network::{self, with};
+use super::network::{self, each_flow, flow_with, lower, with};
 use super::{Failing, LostFrame, calls};
 
 /// Steps of one kind, the largest first.
@@ -120,48 +120,11 @@ fn without<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     lists
 }
 
-/// Smaller numbers, down to `min`: that itself, a half, and fewer digits.
-pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
-    let digits = |kept: u32| {
-        let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
-        value / unit * unit
-    };
-    let mut lower = vec![
-        min,
-        value / 10,
-        value / 2,
-        value - value / 4,
-        digits(1),
-        digits(2),
-    ];
-    lower.retain(|one| (min..value).contains(one));
-    lower.sort_unstable();
-    lower.dedup();
-    lower
-}
-
 fn fewer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let fewer = without(&scenario.flow)
         .into_iter()
         .filter(|flows| !flows.is_empty());
     fewer.map(|flows| with(scenario, |s| s.flow = flows)).collect()
-}
-
-/// Scenarios with each of some other forms of each flow.
-pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
-    let numbered = scenario.flow.iter().enumerate();
-    numbered
-        .flat_map(|(i, flow)| {
-            let forms = forms(flow).into_iter();
-            forms.map(move |form| with(scenario, |s| s.flow[i] = form))
-        })
-        .collect()
-}
-
-pub(super) fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
-    let mut changed = flow.clone();
-    change(&mut changed);
-    changed
 }
 
 fn bulk(flow: &Flow, bytes: u64, back: u64) -> Flow {

@@ -1,8 +1,6 @@
 //! Calls in place of the connections that were drawn, some of them over a fabric in place of the link.
 
-use super::{
-    Abilities, Ability, Carried, EARLY, HEALED, MICROSECOND, MILLISECOND, SECOND, Subject, healing, span,
-};
+use super::{Abilities, Ability, EARLY, HEALED, MICROSECOND, MILLISECOND, SECOND, healing, span};
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
@@ -22,12 +20,12 @@ pub(super) fn abilities(claimed: Abilities) -> Abilities {
 }
 
 /// Calls as many as the messages that a flow would have.
-pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, carried: Carried) {
-    let max = rng.between(1, carried.longest);
+pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longest, one_way): (u64, bool)) {
+    let max = rng.between(1, longest);
     let calls = Calls {
         count: messages.count.clamp(1, CALLS_MAX),
         size: messages.size,
-        reply: (!carried.one_way).then_some(Sizes { min: 1, max }),
+        reply: (!one_way).then_some(Sizes { min: 1, max }),
         interval: messages.interval,
         arrivals: if rng.chance(0.5) {
             Arrivals::Poisson
@@ -46,13 +44,12 @@ pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, carried
 }
 
 /// What belongs to a whole scenario of calls: nothing bounds its cost, and some have a fabric.
-pub(super) fn finish(scenario: &mut Scenario, subject: &Subject<'_>) {
+pub(super) fn finish(scenario: &mut Scenario) {
     let rng = &mut Rng::new(scenario.seed, "swarm/fabric");
     scenario.bounds = Bounds::default();
     if rng.chance(0.4) {
         fabric(scenario, rng);
     }
-    debug_assert!(subject.carried.calls);
 }
 
 /// Two leaves with two hosts each, and two spines between them. The link that was drawn is that of the first host, and

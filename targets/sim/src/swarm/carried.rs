@@ -62,9 +62,9 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     if carried.calls {
         for flow in &mut scenario.flow {
             let messages = messages(flow, rng, carried, false);
-            super::calls::apply(flow, &messages, rng, carried);
+            super::calls::apply(flow, &messages, rng, (carried.longest, carried.one_way));
         }
-        return super::calls::finish(scenario, subject);
+        return super::calls::finish(scenario);
     }
     for flow in &mut scenario.flow {
         if carried.delivery != Delivery::Stream {

@@ -1,3 +1,5 @@
+//! The ledger finds each message that ought not to have come.
+
 use super::*;
 
 const KEY: u64 = 77;

@@ -1,8 +1,9 @@
 //! What is reported of hosts that call.
 
-use hawser_time::Instant;
+use std::time::Duration;
 
-use super::seconds;
+use hawser_time::{Instant, nanos};
+
 use crate::app::calls::Ledger;
 use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::host::Host;
@@ -11,7 +12,7 @@ use crate::scenario::Scenario;
 use crate::standing::{EndStanding, standing_of};
 
 /// The report of a host that calls.
-pub(super) fn flow_report(
+pub(crate) fn flow_report(
     scenario: &Scenario,
     flow: &BuiltFlow,
     (ledger, caller, host): (&Ledger, usize, usize),
@@ -61,7 +62,7 @@ pub(super) fn flow_report(
 }
 
 /// How a caller stands, and the host that it waits for: by the first call that is not over.
-pub(super) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStanding; 2]>> {
+pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStanding; 2]>> {
     let Ends::Calls {
         ledger,
         caller,
@@ -94,7 +95,7 @@ pub(super) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStand
 }
 
 /// Hosts whose applications cannot do their work, and why.
-pub(super) fn failures(host: &Host) -> impl Iterator<Item = String> {
+pub(crate) fn failures(host: &Host) -> impl Iterator<Item = String> {
     let agents = host.agents().filter_map(|agent| agent.failure());
     agents.map(|why| format!("host {}: {why}", host.name()))
 }
@@ -103,4 +104,8 @@ pub(super) fn failures(host: &Host) -> impl Iterator<Item = String> {
 pub(crate) fn received(ledger: &Ledger, caller: usize) -> [u64; 2] {
     let tally = ledger.tally(caller);
     [tally.served_bytes, tally.answered_bytes]
+}
+
+fn seconds(span: Duration) -> f64 {
+    nanos(span) as f64 / 1e9
 }

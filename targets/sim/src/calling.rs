@@ -10,14 +10,14 @@ use hawser_engine::program::Program;
 use hawser_ir::{AppOp, Source};
 use hawser_time::nanos;
 
-use super::{Built, BuiltFlow, Ends, START};
 use crate::app::Agent;
 use crate::app::calls::{Caller, Ledger, Plan, Planned};
+use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::rng::Rng;
 use crate::scenario::{Arrivals, Calls, Connection, Flow, Scenario, ScenarioError};
 
 /// Puts a flow's applications on its hosts.
-pub(super) fn add(built: &mut Built, (number, flow): (usize, &Flow), connections: &[Connection], seed: u64) {
+pub(crate) fn add(built: &mut Built, (number, flow): (usize, &Flow), connections: &[Connection], seed: u64) {
     let Some(calls) = &flow.calls else {
         return;
     };
@@ -134,7 +134,7 @@ fn draw(calls: &Calls, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
 }
 
 /// Refuses flows that the programs of their hosts cannot carry: connections where they offer none, calls likewise.
-pub(super) fn check_offers<'a>(
+pub(crate) fn check_offers<'a>(
     scenario: &Scenario,
     program: impl Fn(usize) -> (&'a str, &'a dyn Program),
 ) -> Result<(), ScenarioError> {
