@@ -92,6 +92,43 @@ fn remove_switch(scenario: &mut Scenario, name: &str) {
     scenario.at.retain(|at| at.switch.as_deref() != Some(name));
 }
 
+/// Smaller numbers, down to `min`: that itself, a half, and fewer digits.
+pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
+    let digits = |kept: u32| {
+        let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
+        value / unit * unit
+    };
+    let mut lower = vec![
+        min,
+        value / 10,
+        value / 2,
+        value - value / 4,
+        digits(1),
+        digits(2),
+    ];
+    lower.retain(|one| (min..value).contains(one));
+    lower.sort_unstable();
+    lower.dedup();
+    lower
+}
+
+/// Scenarios with each of some other forms of each flow.
+pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
+    let numbered = scenario.flow.iter().enumerate();
+    numbered
+        .flat_map(|(i, flow)| {
+            let forms = forms(flow).into_iter();
+            forms.map(move |form| with(scenario, |s| s.flow[i] = form))
+        })
+        .collect()
+}
+
+pub(super) fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
+    let mut changed = flow.clone();
+    change(&mut changed);
+    changed
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Failing, Tried, shrink};
@@ -172,41 +209,4 @@ flow = [{ from = 'a', to = 'c', bulk = { bytes = 1 } }, { from = 'd', to = 'e', 
         assert_eq!(hosts, ["a", "c", "d", "e"], "{links:?} {switches:?}");
         assert!(switches.is_empty() && links.len() == 2, "{links:?} {switches:?}");
     }
-}
-
-/// Smaller numbers, down to `min`: that itself, a half, and fewer digits.
-pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
-    let digits = |kept: u32| {
-        let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
-        value / unit * unit
-    };
-    let mut lower = vec![
-        min,
-        value / 10,
-        value / 2,
-        value - value / 4,
-        digits(1),
-        digits(2),
-    ];
-    lower.retain(|one| (min..value).contains(one));
-    lower.sort_unstable();
-    lower.dedup();
-    lower
-}
-
-/// Scenarios with each of some other forms of each flow.
-pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
-    let numbered = scenario.flow.iter().enumerate();
-    numbered
-        .flat_map(|(i, flow)| {
-            let forms = forms(flow).into_iter();
-            forms.map(move |form| with(scenario, |s| s.flow[i] = form))
-        })
-        .collect()
-}
-
-pub(super) fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
-    let mut changed = flow.clone();
-    change(&mut changed);
-    changed
 }
