@@ -20,6 +20,8 @@ pub struct Cable {
     pub takes: usize,
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
+    /// Of a hundred packets so many are cut to 52 bytes, as a switch does that has no room for them.
+    pub trim_percent: u64,
     rng: fastrand::Rng,
     pub caps: Caps,
     /// Super-segments taken, before they were cut.
@@ -46,6 +48,7 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
         takes: usize::MAX,
         batch: Vec::new(),
         loss_percent,
+        trim_percent: 0,
         rng: fastrand::Rng::with_seed(seed),
         caps: caps(),
         joined: 0,
@@ -102,7 +105,10 @@ impl Wire for Cable {
             }
             self.takes = self.takes.saturating_sub(frame.len());
             self.joined += usize::from(frame.gso_size > 0);
-            for bytes in cut(frame) {
+            for mut bytes in cut(frame) {
+                if self.trim_percent > 0 && self.rng.u64(..100) < self.trim_percent {
+                    bytes.truncate(52);
+                }
                 if !self.lost() {
                     self.outbound.lock().push_back(bytes);
                 }

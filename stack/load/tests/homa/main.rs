@@ -7,234 +7,32 @@
 
 #![allow(unreachable_pub)]
 
-#[path = "../../../engine/tests/common/cable.rs"]
-#[allow(dead_code)]
-mod cable;
+#[path = "../calls/mod.rs"]
+mod calls;
 mod golden;
 mod rules;
 mod wire;
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use cable::{Cable, cable};
+use calls::cable::{Cable, cable};
+use calls::{Host, SIZES, address, calls, program, run};
 use hawser_engine::net::InterfaceConfig;
-use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Errno, Handle, Notice, RequestError, Stack, StackConfig};
 use hawser_ir::AppOp;
 use hawser_load::Engine;
-use hawser_load::programs::resolve_on;
 use hawser_time::Instant;
-
-/// What a call asks for: so many bytes, and a reply of so many.
-type Sizes = (usize, usize);
-
-fn address(host: u8, port: u16) -> SocketAddr {
-    SocketAddr::new([10, 0, 0, host + 1].into(), port)
-}
-
-fn homa(engine: Engine, params: &[(String, u64)]) -> Arc<dyn Program> {
-    resolve_on(Some(engine), "homa", params).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// A stack with an endpoint at port 80, and its end of the cable.
-struct Host {
-    stack: Stack,
-    end: Cable,
-    endpoint: Handle,
-    /// Replies by their calls' handles, and calls that failed.
-    replies: BTreeMap<Handle, Vec<u8>>,
-    failed: BTreeMap<Handle, Errno>,
-    /// Calls that were served.
-    served: Vec<Vec<u8>>,
-    /// It answers the calls that come.
-    answers: bool,
-}
-
-impl Host {
-    fn new(program: &Arc<dyn Program>, number: u8, end: Cable) -> Host {
-        let interface = InterfaceConfig {
-            addresses: vec![(address(number, 0).ip(), 24)],
-            gateways: vec![],
-            mtu: 1500,
-        };
-        let config = StackConfig::new(interface, 40 + u64::from(number));
-        let mut stack = Stack::new(program.clone(), config, end.caps()).expect("a good configuration");
-        let endpoint = stack
-            .listen(Instant::ORIGIN, address(number, 80), 64)
-            .expect("free");
-        Host {
-            stack,
-            end,
-            endpoint,
-            replies: BTreeMap::new(),
-            failed: BTreeMap::new(),
-            served: Vec::new(),
-            answers: true,
-        }
-    }
-
-    /// Does all that is to be done at this time; true when that was anything.
-    fn work(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        while self
-            .stack
-            .poll(now, &mut self.end)
-            .expect("a cable does not fail")
-        {
-            any = true;
-        }
-        while let Some((handle, notice)) = self.stack.next_notice() {
-            any = true;
-            match notice {
-                Notice::Accepted(call) => {
-                    self.stack.accept(handle);
-                    let request = self
-                        .message(now, call)
-                        .expect("a call is accepted when it is whole");
-                    if self.answers {
-                        let reply = reply_to(&request);
-                        assert_eq!(self.stack.send_message(now, call, &reply), Ok(true));
-                    }
-                    self.served.push(request);
-                }
-                Notice::Readable => {
-                    if let Some(reply) = self.message(now, handle) {
-                        assert!(
-                            self.replies.insert(handle, reply).is_none(),
-                            "one reply for a call"
-                        );
-                    }
-                }
-                Notice::Failed(errno) => {
-                    self.failed.insert(handle, errno);
-                    self.stack.release(handle);
-                }
-                Notice::Closed => self.stack.release(handle),
-                _ => {}
-            }
-        }
-        any
-    }
-
-    fn message(&mut self, now: Instant, handle: Handle) -> Option<Vec<u8>> {
-        let mut message = Vec::new();
-        let is_some = self.stack.recv_message(now, handle, &mut message).ok()?;
-        is_some.then_some(message)
-    }
-
-    /// What only a fault of the program or of the engine can cause.
-    fn faults(&self) -> u64 {
-        let c = self.stack.counters();
-        c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving + c.oversize
-    }
-}
-
-/// A request of `len` bytes, the n-th, that asks for a reply of `wanted` bytes.
-fn request(n: usize, (len, wanted): Sizes) -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..len)
-        .map(|i| ((i ^ n).wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect();
-    let head = (wanted as u32).to_be_bytes();
-    let known = len.min(head.len());
-    bytes[..known].copy_from_slice(&head[4 - known..]);
-    bytes
-}
-
-/// As many bytes as the request's first four say, made of its last byte.
-fn reply_to(request: &[u8]) -> Vec<u8> {
-    let known = &request[..request.len().min(4)];
-    let wanted = known.iter().fold(0, |all, byte| all << 8 | usize::from(*byte));
-    let last = request[request.len() - 1];
-    (0..wanted).map(|i| (i as u8).wrapping_mul(31) ^ last).collect()
-}
-
-/// Runs both hosts until nothing is left to do but what comes later than `until`.
-fn run(hosts: &mut [Host; 2], from: Instant, until: Instant) -> Instant {
-    let mut now = from;
-    for _ in 0..1_000_000 {
-        let [a, b] = &mut *hosts;
-        let (first, second) = (a.work(now), b.work(now));
-        if first || second {
-            continue;
-        }
-        let next = hosts.iter().filter_map(|host| host.stack.next_deadline()).min();
-        match next {
-            Some(next) if next <= until => now = now.max(next),
-            _ => return now,
-        }
-    }
-    panic!("no end: {:?}", hosts[0].stack.counters());
-}
-
-/// Makes these calls at once, from the first host to the second, with losses; both ends of the run.
-fn calls(engine: Engine, sizes: &[Sizes], loss: u64, seed: u64) -> [Host; 2] {
-    let program = homa(engine, &[]);
-    let [a, b] = cable(loss, seed);
-    let mut hosts = [Host::new(&program, 0, a), Host::new(&program, 1, b)];
-    let start = Instant::from_nanos(1_000_000);
-    let mut made = Vec::new();
-    for (n, sizes) in sizes.iter().enumerate() {
-        let call = hosts[0]
-            .stack
-            .call(start, hosts[0].endpoint, address(1, 80), &request(n, *sizes));
-        made.push(call.expect("it is taken").expect("there is room"));
-    }
-    run(&mut hosts, start, Instant::from_nanos(60_000_000_000));
-    let wanted: Vec<Vec<u8>> = sizes
-        .iter()
-        .enumerate()
-        .map(|(n, sizes)| request(n, *sizes))
-        .collect();
-    for (n, (call, request)) in made.iter().zip(&wanted).enumerate() {
-        let reply = hosts[0].replies.get(call);
-        assert!(
-            reply == Some(&reply_to(request)),
-            "seed {seed}, call {n}: {:?}",
-            reply.map(Vec::len)
-        );
-    }
-    let mut served = hosts[1].served.clone();
-    let mut wanted = wanted;
-    served.sort();
-    wanted.sort();
-    assert!(served == wanted, "seed {seed}: each request is served once");
-    for host in &hosts {
-        assert_eq!(host.faults(), 0, "seed {seed}: {:?}", host.stack.counters());
-        assert_eq!(
-            host.stack.contexts(),
-            1,
-            "seed {seed}: the endpoint alone is left"
-        );
-        assert_eq!(host.stack.held_bytes(), (0, 0), "seed {seed}");
-    }
-    hosts
-}
-
-const SIZES: [Sizes; 8] = [
-    (4, 1),
-    (5, 1_000_000),
-    (1_400, 60_000),
-    (60_000, 60_001),
-    (60_001, 4),
-    (1_000_000, 7),
-    (300_000, 300_000),
-    (1_444, 1_445),
-];
 
 #[test]
 fn messages_from_a_byte_to_a_megabyte_are_carried() {
     for engine in [Engine::Interp, Engine::Native] {
-        calls(engine, &SIZES, 0, 1);
+        calls("homa", engine, &SIZES, (0, 0), 1);
     }
 }
 
 #[test]
 fn both_engines_send_the_same_packets() {
     let counted = [Engine::Interp, Engine::Native].map(|engine| {
-        let hosts = calls(engine, &SIZES, 3, 7);
+        let hosts = calls("homa", engine, &SIZES, (3, 0), 7);
         hosts.map(|host| host.stack.counters().clone())
     });
     assert_eq!(counted[0], counted[1]);
@@ -243,13 +41,13 @@ fn both_engines_send_the_same_packets() {
 #[test]
 fn losses_are_repaired() {
     for seed in 0..40 {
-        calls(Engine::Native, &SIZES, 1 + seed % 10, seed);
+        calls("homa", Engine::Native, &SIZES, (1 + seed % 10, 0), seed);
     }
 }
 
 #[test]
 fn a_call_to_nobody_is_refused() {
-    let program = homa(Engine::Native, &[]);
+    let program = program("homa", Engine::Native, &[]);
     let [a, b] = cable(0, 1);
     let mut hosts = [Host::new(&program, 0, a), Host::new(&program, 1, b)];
     hosts[1].answers = false;
@@ -274,7 +72,7 @@ fn a_call_to_nobody_is_refused() {
 
 #[test]
 fn what_homa_does_not_offer_is_refused() {
-    let program = homa(Engine::Native, &[]);
+    let program = program("homa", Engine::Native, &[]);
     let [a, _] = cable(0, 1);
     let mut host = Host::new(&program, 0, a);
     let (now, peer) = (Instant::from_nanos(1), address(1, 80));

@@ -127,7 +127,8 @@ impl Stage {
         };
         let config = StackConfig::new(interface, 7);
         let now = Instant::from_nanos(1_000_000_000);
-        let mut stack = Stack::new(homa(Engine::Native, &params), config, end.caps()).expect("good");
+        let mut stack =
+            Stack::new(program("homa", Engine::Native, &params), config, end.caps()).expect("good");
         let endpoint = stack.listen(now, address(0, 80), 64).expect("free");
         Stage {
             stack,

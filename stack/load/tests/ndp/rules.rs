@@ -1,0 +1,437 @@
+//! What NDP does, rule by rule, against a peer that the test plays by hand.
+//!
+//! Numbers come from the paper (Handley et al., SIGCOMM 2017): 30 packets unasked, PULLs at the rate of the receiver's
+//! link, which is 1,500 bytes in 1.2 us at 10 Gbit/s.
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::wire::Wire;
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
+use hawser_testing::internet_checksum;
+
+use super::calls::cable::Cable;
+use super::*;
+
+const DATA: u8 = 1;
+const ACK: u8 = 2;
+const NACK: u8 = 3;
+const PULL: u8 = 4;
+/// Bytes of data in a packet: 1,500 less the headers of IPv4 and of the transport.
+const PART: u32 = 1_500 - 20 - 32;
+const OVER: u32 = 0xffff_ffff;
+
+/// A packet's kind, call, number and the field behind it; its priority and its bytes in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packet {
+    kind: u8,
+    call: u64,
+    number: u32,
+    first: u32,
+    priority: u8,
+    len: usize,
+}
+
+struct Stage {
+    stack: Stack,
+    end: Cable,
+    endpoint: Handle,
+    now: Instant,
+    notices: Vec<(Handle, Notice)>,
+}
+
+impl Stage {
+    fn new(params: &[(&str, u64)]) -> Stage {
+        let params: Vec<_> = params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect();
+        let [mut end, _] = cable(0, 1);
+        end.caps.tx_csum = true; // Checksums are another test's.
+        let interface = InterfaceConfig {
+            addresses: vec![(address(0, 0).ip(), 24)],
+            gateways: vec![],
+            mtu: 1500,
+        };
+        let now = Instant::from_nanos(1_000_000_000);
+        let program = program("ndp", Engine::Native, &params);
+        let mut stack = Stack::new(program, StackConfig::new(interface, 7), end.caps()).expect("good");
+        let endpoint = stack.listen(now, address(0, 80), 64).expect("free");
+        Stage {
+            stack,
+            end,
+            endpoint,
+            now,
+            notices: Vec::new(),
+        }
+    }
+
+    fn call(&mut self, len: u32) -> Handle {
+        let call = self
+            .stack
+            .call(self.now, self.endpoint, address(1, 80), &vec![7; len as usize]);
+        call.expect("it is taken").expect("there is room")
+    }
+
+    /// A packet of a host: kind, call as that host numbers it, number and the field behind it. Of data: so many bytes
+    /// of the whole packet come.
+    fn put_from(&mut self, host: u8, (kind, call, number, first): (u8, u64, u32, u32), data: Option<u32>) {
+        let mut bytes = [0; 32].to_vec();
+        bytes[..4].copy_from_slice(&[0, 80, 0, 80]);
+        (bytes[4], bytes[5]) = (kind, 30);
+        bytes[8..16].copy_from_slice(&call.to_be_bytes());
+        bytes[16..20].copy_from_slice(&number.to_be_bytes());
+        bytes[20..24].copy_from_slice(&first.to_be_bytes());
+        let whole = if kind == DATA {
+            bytes[24..26].copy_from_slice(&(PART as u16).to_be_bytes());
+            PART.min(first.saturating_sub(number.saturating_mul(PART)))
+        } else {
+            0
+        };
+        bytes.resize(32 + data.unwrap_or(whole) as usize, 9);
+        let mut ip = [
+            0x45,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            64,
+            254,
+            0,
+            0,
+            10,
+            0,
+            0,
+            host + 1,
+            10,
+            0,
+            0,
+            1,
+        ];
+        ip[2..4].copy_from_slice(&(52 + whole as u16).to_be_bytes());
+        let sum = internet_checksum(&[&ip]);
+        ip[10..12].copy_from_slice(&sum);
+        self.end.inbound.lock().push_back([&ip, &bytes[..]].concat());
+    }
+
+    fn put(&mut self, fields: (u8, u64, u32, u32)) {
+        self.put_from(1, fields, None);
+    }
+
+    /// The header of a packet whose data were cut.
+    fn put_cut(&mut self, fields: (u8, u64, u32, u32)) {
+        self.put_from(1, fields, Some(0));
+    }
+
+    fn take(&mut self) -> Vec<Packet> {
+        while self
+            .stack
+            .poll(self.now, &mut self.end)
+            .expect("a cable does not fail")
+        {}
+        while let Some(notice) = self.stack.next_notice() {
+            self.notices.push(notice);
+        }
+        let sent: Vec<Vec<u8>> = self.end.outbound.lock().drain(..).collect();
+        let word = |b: &[u8], at: usize| u32::from_be_bytes(b[at..at + 4].try_into().expect("four"));
+        let packet = |b: Vec<u8>| Packet {
+            kind: b[24],
+            call: u64::from(word(&b, 28)) << 32 | u64::from(word(&b, 32)),
+            number: word(&b, 36),
+            first: word(&b, 40),
+            priority: b[1] >> 5,
+            len: b.len(),
+        };
+        sent.into_iter().map(packet).collect()
+    }
+
+    /// What it sends until so many nanoseconds later, and when.
+    fn wait(&mut self, nanos: u64) -> Vec<(u64, Packet)> {
+        let start = self.now.as_nanos();
+        let until = Instant::from_nanos(start + nanos);
+        let mut sent: Vec<_> = self.take().into_iter().map(|packet| (0, packet)).collect();
+        while let Some(next) = self.stack.next_deadline().filter(|next| *next <= until) {
+            self.now = self.now.max(next);
+            let after = self.now.as_nanos() - start;
+            sent.extend(self.take().into_iter().map(|packet| (after, packet)));
+        }
+        self.now = until;
+        sent
+    }
+
+    /// A call of so many packets whose first window has left; its number as the peer has it.
+    fn sending(&mut self, packets: u32) -> u64 {
+        self.call(packets * PART);
+        let sent = self.take();
+        assert_eq!(numbers(&sent), (0..packets.min(30)).collect::<Vec<_>>());
+        sent[0].call | 1
+    }
+}
+
+fn numbers(packets: &[Packet]) -> Vec<u32> {
+    packets.iter().map(|packet| packet.number).collect()
+}
+
+fn kinds(packets: &[Packet]) -> Vec<(u8, u32)> {
+    packets
+        .iter()
+        .map(|packet| (packet.kind, packet.number))
+        .collect()
+}
+
+const NOTHING: [(u8, u32); 0] = [];
+
+#[test]
+fn a_sender_begins_with_a_window_and_goes_on_when_it_is_pulled() {
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(40);
+    stage.put((ACK, id, 0, 1));
+    assert_eq!(
+        kinds(&stage.take()),
+        NOTHING,
+        "an acknowledgement releases nothing"
+    );
+    stage.put((PULL, id, 1, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 30)]);
+    stage.put((PULL, id, 4, 0));
+    assert_eq!(
+        kinds(&stage.take()),
+        [(DATA, 31), (DATA, 32), (DATA, 33)],
+        "two PULLs were lost"
+    );
+    stage.put((PULL, id, 3, 0));
+    assert_eq!(kinds(&stage.take()), NOTHING, "a late one");
+    stage.put((PULL, id, 0xffff_ffff, 0));
+    assert_eq!(
+        numbers(&stage.take()),
+        (34..40).collect::<Vec<_>>(),
+        "no more than there is"
+    );
+}
+
+#[test]
+fn a_refused_packet_goes_first_and_once_when_it_is_pulled() {
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(40);
+    stage.put((NACK, id, 5, 0));
+    stage.put((NACK, id, 3, 0));
+    stage.put((NACK, id, 5, 0));
+    stage.put((NACK, id, 30, 0)); // it was never sent
+    assert_eq!(kinds(&stage.take()), NOTHING);
+    stage.put((PULL, id, 3, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 5), (DATA, 3), (DATA, 30)]);
+}
+
+#[test]
+fn a_header_without_its_data_is_refused_and_pulled() {
+    let mut stage = Stage::new(&[]);
+    let len = 40 * PART;
+    stage.put((DATA, 8, 0, len));
+    let sent = stage.take();
+    assert_eq!(kinds(&sent), [(ACK, 0), (PULL, 1)]);
+    assert_eq!(
+        (sent[0].call, sent[0].first, sent[0].priority, sent[1].priority),
+        (9, 1, 7, 7)
+    );
+    stage.put_cut((DATA, 8, 2, len));
+    stage.wait(1_000);
+    let sent: Vec<_> = stage.wait(2_000).into_iter().map(|(_, packet)| packet).collect();
+    assert_eq!(kinds(&sent), [(PULL, 2)], "not before the link has had its time");
+    stage.put((DATA, 8, 0, len));
+    assert_eq!(
+        kinds(&stage.take()),
+        [(ACK, 0)],
+        "a copy is acknowledged and pulls nothing"
+    );
+    stage.put_cut((DATA, 8, 0, len));
+    assert_eq!(kinds(&stage.take()), NOTHING, "it has come before");
+}
+
+#[test]
+fn pulls_are_as_many_as_there_are_packets_left_to_ask_for() {
+    let mut stage = Stage::new(&[("URGENT", 0)]);
+    let len = 32 * PART;
+    for number in 0..30 {
+        stage.put((DATA, 8, number, len));
+    }
+    let pulls = stage.wait(100_000).iter().filter(|(_, p)| p.kind == PULL).count();
+    assert_eq!(pulls, 2, "30 came unasked");
+    stage.put_cut((DATA, 8, 30, len));
+    let pulls = stage.wait(100_000).iter().filter(|(_, p)| p.kind == PULL).count();
+    assert_eq!(pulls, 1, "one more for the one that was cut");
+}
+
+#[test]
+fn all_senders_share_the_pace_of_the_receivers_link() {
+    let mut stage = Stage::new(&[("URGENT", 0)]);
+    for host in 1..=5 {
+        for number in 0..4 {
+            stage.put_from(host, (DATA, 8, number, 500 * PART), None);
+        }
+    }
+    let sent = stage.wait(100_000);
+    let times: Vec<u64> = sent
+        .iter()
+        .filter(|(_, p)| p.kind == PULL)
+        .map(|(at, _)| *at)
+        .collect();
+    assert_eq!(times.len(), 20);
+    assert!(
+        times
+            .windows(2)
+            .all(|pair| (1_190..=1_210).contains(&(pair[1] - pair[0]))),
+        "{times:?}"
+    );
+}
+
+#[test]
+fn a_short_messages_pulls_come_before_those_of_long_ones() {
+    let mut stage = Stage::new(&[]);
+    for number in 0..20 {
+        stage.put_from(1, (DATA, 8, number, 500 * PART), None);
+    }
+    for number in 0..4 {
+        stage.put_from(2, (DATA, 6, number, 60 * PART), None);
+    }
+    let sent = stage.wait(30_000);
+    let pulls: Vec<u64> = sent
+        .iter()
+        .filter(|(_, p)| p.kind == PULL)
+        .map(|(_, p)| p.call)
+        .collect();
+    let last_short = pulls.iter().rposition(|call| *call == 7).expect("some");
+    assert!(last_short <= 5, "{pulls:?}");
+    assert_eq!(pulls.iter().filter(|call| **call == 7).count(), 4);
+}
+
+#[test]
+fn a_packet_that_was_sent_back_goes_again() {
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(2);
+    // A switch exchanges the addresses alone. Before any answer the receiver may know of nothing.
+    stage.put_cut((DATA, id & !1, 1, 2 * PART));
+    assert_eq!(kinds(&stage.take()), [(DATA, 1)]);
+    stage.put((NACK, id, 0, 0));
+    stage.put_cut((DATA, id & !1, 1, 2 * PART));
+    assert_eq!(kinds(&stage.take()), NOTHING, "it would meet the same queue");
+    stage.put((PULL, id, 1, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 0)]);
+    stage.put((ACK, id, 0, 1));
+    assert_eq!(
+        kinds(&stage.take()),
+        [(DATA, 1)],
+        "an acknowledgement says that there is room"
+    );
+    assert_eq!(stage.stack.contexts(), 2, "the endpoint and the call");
+}
+
+#[test]
+fn what_gets_no_answer_is_sent_again_ever_more_seldom_until_the_peer_counts_as_gone() {
+    let mut stage = Stage::new(&[]);
+    let call = stage.call(2 * PART);
+    stage.take();
+    let times: Vec<u64> = stage
+        .wait(4_999_000_000)
+        .iter()
+        .map(|(at, _)| *at / 1_000_000)
+        .collect();
+    assert_eq!(times[..8], [5, 5, 15, 15, 35, 35, 75, 75]);
+    stage.wait(2_000_000_000);
+    assert!(
+        stage.notices.contains(&(call, Notice::Failed(Errno(110)))),
+        "ETIMEDOUT"
+    );
+    assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
+}
+
+#[test]
+fn a_receiver_asks_for_what_is_missing_by_itself() {
+    let mut stage = Stage::new(&[]);
+    stage.put((DATA, 8, 1, 3 * PART));
+    stage.take();
+    let sent = stage.wait(5_000_000);
+    let sent: Vec<_> = sent.into_iter().map(|(_, packet)| packet).collect();
+    assert_eq!(kinds(&sent), [(NACK, 0), (PULL, 1)]);
+}
+
+#[test]
+fn a_reply_that_nobody_wants_ends_at_its_server() {
+    let mut stage = Stage::new(&[]);
+    stage.put((DATA, 9, 0, 10)); // of a call that this host has not made, or has had the reply of
+    let sent = stage.take();
+    assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
+    stage.put((DATA, 8, 0, 10));
+    stage.take();
+    let accepted = stage.notices.iter().find_map(|(_, notice)| match notice {
+        Notice::Accepted(call) => Some(*call),
+        _ => None,
+    });
+    let call = accepted.expect("a call was accepted");
+    stage.stack.accept(stage.endpoint);
+    assert_eq!(stage.stack.send_message(stage.now, call, &[1; 5_000]), Ok(true));
+    assert_eq!(stage.take().len(), 4);
+    stage.put((ACK, 8, 0, OVER));
+    stage.take();
+    assert!(stage.notices.contains(&(call, Notice::Closed)));
+    // Late copies of the request are acknowledged and not served again, until the call is forgotten.
+    stage.put((DATA, 8, 0, 10));
+    assert_eq!(kinds(&stage.take()), [(ACK, 0)]);
+    stage.wait(20_000_000);
+    assert_eq!(stage.stack.contexts(), 1);
+}
+
+#[test]
+fn what_cannot_be_is_dropped() {
+    let mut stage = Stage::new(&[]);
+    for (fields, data) in [
+        ((DATA, 8, 0, 0), Some(1)),                  // a message of no bytes
+        ((DATA, 8, 0, 1_000_001), Some(PART)),       // too long
+        ((DATA, 8, 5, 5 * PART), Some(1)),           // beyond its end
+        ((DATA, 8, 0xffff_ffff, 5 * PART), Some(1)), // far beyond it
+        ((0, 8, 0, 5), None),                        // kinds that there are not
+        ((5, 8, 0, 5), None),
+        ((ACK, 8, 0, 5), None), // of a call that is not known
+        ((NACK, 8, 0, 5), None),
+        ((PULL, 8, 9, 5), None),
+    ] {
+        stage.put_from(1, fields, data);
+        assert_eq!(kinds(&stage.take()), NOTHING, "{fields:?}");
+        assert_eq!(stage.stack.contexts(), 1, "{fields:?}");
+    }
+    let id = stage.sending(40);
+    stage.put((ACK, id, 30, 0)); // what was never sent
+    stage.put((ACK, id, 0, 31));
+    stage.put((PULL, id, 1, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 30)]);
+    assert_eq!(stage.stack.counters().asserts, 0);
+}
+
+#[test]
+fn each_packet_takes_another_path() {
+    let mut stage = Stage::new(&[]);
+    let interface = InterfaceConfig {
+        addresses: vec![("fd00::1".parse().expect("an address"), 64)],
+        gateways: vec![],
+        mtu: 1500,
+    };
+    let program = program("ndp", Engine::Native, &[]);
+    let config = StackConfig::new(interface, 7);
+    let mut stack = Stack::new(program, config, stage.end.caps()).expect("good");
+    let endpoint = stack
+        .listen(stage.now, "[fd00::1]:80".parse().expect("an address"), 64)
+        .expect("free");
+    let peer = "[fd00::2]:80".parse().expect("an address");
+    let call = stack.call(stage.now, endpoint, peer, &[1; 40_000]);
+    call.expect("it is taken").expect("there is room");
+    while stack
+        .poll(stage.now, &mut stage.end)
+        .expect("a cable does not fail")
+    {}
+    let sent = stage.end.outbound.lock();
+    let labels: std::collections::BTreeSet<[u8; 3]> = sent
+        .iter()
+        .map(|packet| [packet[1] & 0xf, packet[2], packet[3]])
+        .collect();
+    assert!(sent.len() >= 28 && labels.len() == sent.len(), "{labels:?}");
+}
