@@ -471,6 +471,8 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("prio", u8_.clone(), offset_of!(Net, prio)),
         field("version", u8_.clone(), offset_of!(Net, version)),
         field("path_mtu", u32_.clone(), offset_of!(Net, path_mtu)),
+        field("src_port", u16_.clone(), offset_of!(Net, src_port)),
+        field("dst_port", u16_.clone(), offset_of!(Net, dst_port)),
     ];
     let op = vec![
         field("self", Ty::Id, offset_of!(Op, self_id)),

@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
-#define HAWSER_ABI 4
+#define HAWSER_ABI 5
 
 #define HW_INLINE static inline __attribute__((always_inline))
 /* All that it calls becomes part of a function, where that is optimised. */
@@ -109,6 +109,9 @@ typedef struct hw_net {
     uint8_t prio;
     uint8_t version;
     uint32_t path_mtu;
+    uint16_t src_port;
+    uint16_t dst_port;
+    uint8_t pad[4];
 } hw_net;
 
 /* An application's request, as its shim sees it. */

@@ -153,6 +153,9 @@ pub fn net(rng: &mut Rng) -> Net {
         prio: rng.edge(3) as u8,
         version: if v4 { 4 } else { 6 },
         path_mtu: rng.edge(16) as u32,
+        src_port: rng.edge(16) as u16,
+        dst_port: rng.edge(16) as u16,
+        pad: [0; 4],
     }
 }
 

@@ -134,6 +134,13 @@ pub struct Net {
     /// The MTU of the path back to the sender, in bytes: what `op.path_mtu` is for a connection
     /// opened from here. Filled by the engine on receipt; without meaning when sending.
     pub path_mtu: u32,
+    /// UDP's source port, where the program's packets are in UDP; when sending, 0 stands for the first
+    /// `udp(port)` that it registers.
+    pub src_port: u16,
+    /// UDP's destination port, likewise.
+    pub dst_port: u16,
+    /// Zero.
+    pub pad: [u8; 4],
 }
 
 /// `op_t`: an application's request, as its parser (shim) sees it.

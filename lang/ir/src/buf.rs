@@ -383,6 +383,9 @@ pub const NET_ZERO: Net = Net {
     prio: 0,
     version: 0,
     path_mtu: 0,
+    src_port: 0,
+    dst_port: 0,
+    pad: [0; 4],
 };
 
 /// The memory that a chain runs on.

@@ -5,6 +5,7 @@ use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Source, Str
 
 use crate::config::{ConfigError, Limits};
 use crate::cuts::Cuts;
+use crate::net::udp;
 use crate::scalar;
 
 /// An event type and its chain.
@@ -64,6 +65,8 @@ pub(crate) struct Tables {
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
     pub(crate) app: [Option<usize>; APP_OPS],
+    /// By UDP port, in the order in which they are registered.
+    pub(crate) udp: Vec<(u16, usize)>,
     /// What packets are sent as unless they state otherwise.
     pub(crate) protocol: u8,
     /// By blueprint: the maximum number of bytes of its header, and whether it has a coalescing rule.
@@ -111,6 +114,7 @@ impl Tables {
             icmp: None,
             start: None,
             app: [None; APP_OPS],
+            udp: Vec::new(),
             protocol: 0,
             blueprints: module
                 .blueprints
@@ -164,8 +168,12 @@ impl Tables {
                 Source::IcmpError => self.icmp = Some(i),
                 Source::App(op) => self.app[op_index(op)] = Some(i),
                 Source::Start => self.start = Some(i),
-                // Inside UDP: a program for UDP ports needs an encapsulating target.
-                Source::Udp(_) => {}
+                Source::Udp(port) => {
+                    if self.protocol == 0 {
+                        self.protocol = udp::PROTOCOL;
+                    }
+                    self.udp.push((port, i));
+                }
             }
         }
     }

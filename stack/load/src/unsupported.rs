@@ -8,15 +8,12 @@ use hawser_ir::{AppOp, Instr, Module, Source, StmtKind};
 ///
 /// What the interpreter cannot run it reports itself: pure externs, trailers behind payload.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
-    let what = sources(module)
-        .or_else(|| instructions(module))
-        .or_else(|| options(module))
-        .or_else(|| {
-            (module.reads_sub && !sends_messages(module)).then(|| {
-                "it reads op.sub, the stream within a handle, and applications have no such streams yet"
-                    .to_owned()
-            })
-        })?;
+    let what = instructions(module).or_else(|| options(module)).or_else(|| {
+        (module.reads_sub && !sends_messages(module)).then(|| {
+            "it reads op.sub, the stream within a handle, and applications have no such streams yet"
+                .to_owned()
+        })
+    })?;
     Some(Unsupported {
         program: module.name.clone(),
         what,
@@ -27,15 +24,6 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
 fn sends_messages(module: &Module) -> bool {
     let sends = |source| matches!(source, Source::App(AppOp::Message | AppOp::Call));
     module.parsers.iter().any(|parser| sends(parser.source))
-}
-
-fn sources(module: &Module) -> Option<String> {
-    module.parsers.iter().find_map(|parser| match parser.source {
-        Source::Udp(port) => Some(format!(
-            "it takes packets of udp({port}), and no target puts programs into UDP yet"
-        )),
-        Source::Ip(_) | Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
-    })
 }
 
 /// Payload inside an option or a frame.
@@ -105,18 +93,11 @@ mod tests {
 
     #[test]
     fn unsupported_constructs_are_refused_when_loaded() {
-        let net = "came parse(pkt_t p, IPheader i) { came e; return e; }";
         let app = "asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
         let pure_extern = "extern uint64 cookie(uint64 a);\n\
                            asked on_send(op_t op) { asked e; e.sub = cookie(op.arg); return e; }";
         let send = "register_ev_parser(on_send, send);";
         for (declarations, body, deploy, sentence) in [
-            (
-                net,
-                "",
-                "register_ev_parser(parse, udp(4791));",
-                "p: it takes packets of udp(4791), and no target",
-            ),
             (
                 "extern instr_t atomic(uint64 a) -> reported;\nevent reported : EVENT { }",
                 "emit atomic(1);",

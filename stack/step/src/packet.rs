@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
-use hawser_engine::net::{Sum, from_bytes, is_ipv4, to_bytes};
+use hawser_engine::net::{DropReason, Sum, from_bytes, is_ipv4, to_bytes, udp};
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Medium, RxFrame};
 use hawser_interp::{Interpreter, Unsupported};
@@ -29,6 +29,8 @@ pub(crate) struct Format {
     member_size: Vec<u32>,
     /// The IP protocol of the program's packets.
     protocol: u8,
+    /// The UDP port of them; 0 where they are not in UDP.
+    port: u16,
 }
 
 /// A packet taken apart.
@@ -48,14 +50,16 @@ impl Opened {
 impl Format {
     pub(crate) fn new(program: &dyn Program) -> Result<Format, Unsupported> {
         let module = Arc::new(program.module().clone());
-        let protocols = module.parsers.iter().filter_map(|parser| match parser.source {
-            Source::Ip(protocol) => Some(protocol),
-            _ => None,
+        let sources = module.parsers.iter().filter_map(|parser| match parser.source {
+            Source::Ip(protocol) => Some((protocol, 0)),
+            Source::Udp(port) => Some((udp::PROTOCOL, port)),
+            Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
         });
-        let protocol = protocols.into_iter().next().unwrap_or(0);
+        let (protocol, port) = sources.into_iter().next().unwrap_or_default();
         Ok(Format {
             member_size: module.member_sizes(),
             protocol,
+            port,
             interpreter: Interpreter::new(module, program.params().to_vec())?,
         })
     }
@@ -212,8 +216,15 @@ impl Format {
         };
         header.truncate(built.len);
         header.extend_from_slice(payload);
-        let mut head = ip_header(net, header.len()).ok_or_else(too_long)?;
-        let start = head.len() as u16;
+        let in_udp = if self.port > 0 { udp::HEADER } else { 0 };
+        let len = header.len() + in_udp;
+        let mut head = ip_header(net, len).ok_or_else(too_long)?;
+        let start = (head.len() + in_udp) as u16;
+        head.resize(usize::from(start), 0);
+        if in_udp > 0 {
+            let from = head.len() - in_udp;
+            udp::write(&mut head[from..], net, len as u16);
+        }
         head.extend(header);
         let received = RxFrame {
             head: &head,
@@ -225,6 +236,11 @@ impl Format {
         let mut frame = Frame::received(&received, Medium::Ip);
         frame.partial = built.csum.map(|(from, field)| (start + from, start + field));
         frame.complete();
+        if in_udp > 0 {
+            let from = start - in_udp as u16;
+            frame.partial = Some((from, from + 6));
+            frame.complete();
+        }
         Ok(frame)
     }
 
@@ -233,6 +249,7 @@ impl Format {
         let mut net = Net::zeroed();
         (net.src_ip, net.dst_ip) = (to_bytes(from), to_bytes(to));
         (net.protocol, net.ttl) = (self.protocol, TTL);
+        (net.src_port, net.dst_port) = (self.port, self.port);
         for field in &packet.ip {
             let number = |bits| {
                 self.types()
@@ -252,6 +269,8 @@ impl Format {
                 "ttl" => net.ttl = number(8)? as u8,
                 "ecn" => net.ecn = number(2)? as u8,
                 "dscp" => net.dscp = number(6)? as u8,
+                "src_port" if self.port > 0 => net.src_port = number(16)? as u16,
+                "dst_port" if self.port > 0 => net.dst_port = number(16)? as u16,
                 _ => return Err(unknown_ip_field(field)),
             }
         }
@@ -269,7 +288,15 @@ impl Format {
     pub(crate) fn open(&self, blueprint: usize, frame: &Frame) -> Result<Opened, ParseError> {
         let headers = frame.headers().ok_or(ParseError::Truncated)?;
         let bytes = whole(frame);
-        let net = net_of(&bytes, &headers);
+        let mut net = net_of(&bytes, &headers);
+        let mut held = bytes.get(headers.transport..).unwrap_or_default();
+        if self.port > 0 {
+            let opened = udp::open(&mut net, (held, &[]), Csum::Unverified);
+            (held, _) = opened.map_err(|reason| match reason {
+                DropReason::Checksum => ParseError::Checksum,
+                _ => ParseError::Truncated,
+            })?;
+        }
         let body = self
             .module()
             .blueprints
@@ -279,7 +306,7 @@ impl Format {
         let mut image = vec![0; self.module().structure(body).size as usize];
         let packet = abi::Packet {
             net: &net,
-            head: bytes.get(headers.transport..).unwrap_or_default(),
+            head: held,
             tail: &[],
             addr: 0,
             csum: Csum::Unverified,
@@ -305,7 +332,7 @@ impl Format {
     /// A packet as it is written.
     pub(crate) fn show(&self, opened: &Opened) -> Packet {
         let blueprint = &self.module().blueprints[opened.blueprint];
-        let value = |name: &str, number: u8, usual: u8| {
+        let value = |name: &str, number: u16, usual: u16| {
             (number != usual).then(|| Field {
                 name: name.to_owned(),
                 column: 0,
@@ -317,10 +344,12 @@ impl Format {
         };
         let net = &opened.net;
         let ip = [
-            value("protocol", net.protocol, self.protocol),
-            value("ttl", net.ttl, TTL),
-            value("ecn", net.ecn, 0),
-            value("dscp", net.dscp, 0),
+            value("protocol", net.protocol.into(), self.protocol.into()),
+            value("ttl", net.ttl.into(), TTL.into()),
+            value("ecn", net.ecn.into(), 0),
+            value("dscp", net.dscp.into(), 0),
+            value("src_port", net.src_port, self.port),
+            value("dst_port", net.dst_port, self.port),
         ];
         Packet {
             column: 0,
@@ -350,6 +379,8 @@ impl Format {
                 "src_ip" => from_bytes(net.src_ip).to_string(),
                 "dst_ip" => from_bytes(net.dst_ip).to_string(),
                 "protocol" => net.protocol.to_string(),
+                "src_port" => net.src_port.to_string(),
+                "dst_port" => net.dst_port.to_string(),
                 "ttl" => net.ttl.to_string(),
                 "ecn" => net.ecn.to_string(),
                 "dscp" => net.dscp.to_string(),
@@ -402,7 +433,7 @@ fn unknown_ip_field(field: &Field) -> Error {
         field.column,
         format!("an IP header has no field `{}`", field.name),
     )
-    .hint("there are: src_ip, dst_ip, protocol, ttl, ecn, dscp")
+    .hint("there are: src_ip, dst_ip, protocol, ttl, ecn, dscp, and of packets in UDP src_port, dst_port")
 }
 
 /// All bytes of a frame.

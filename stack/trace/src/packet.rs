@@ -1,9 +1,10 @@
 //! Packets by the program's own headers.
 
+use hawser_engine::net::udp;
 use hawser_interp::{Interpreter, Steps};
 use hawser_ir::abi::{Csum, Net, Packet, ParseError};
 use hawser_ir::buf::{EventBuf, Input};
-use hawser_ir::{Source, Ty};
+use hawser_ir::{Parser, Source, Ty};
 use serde::Serialize;
 
 use crate::name::Name;
@@ -131,11 +132,21 @@ pub(crate) fn network(packet: &[u8]) -> Option<(Net, &[u8])> {
     Some((net, packet.get(header..total.min(packet.len()))?))
 }
 
+/// What the datagram holds, where the program's packets are in UDP.
+pub(crate) fn behind_udp<'a>(interpreter: &Interpreter, net: &mut Net, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let in_udp = |parser: &Parser| matches!(parser.source, Source::Udp(_));
+    if net.protocol != udp::PROTOCOL || !interpreter.module().parsers.iter().any(in_udp) {
+        return Some(bytes);
+    }
+    let (held, _) = udp::open(net, (bytes, &[]), Csum::Complete).ok()?;
+    Some(held)
+}
+
 /// The parser that takes packets with this header.
 pub(crate) fn parser_of(interpreter: &Interpreter, net: &Net) -> Option<usize> {
     let takes = |source: Source| match source {
         Source::Ip(number) => number == net.protocol,
-        Source::Udp(_) => net.protocol == 17,
+        Source::Udp(port) => port == net.dst_port,
         Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => false,
     };
     interpreter

@@ -18,7 +18,7 @@ use crate::filter::{Filter, Flows, is_field};
 use crate::instruction::{Subject, describe};
 use crate::kept::copy_before;
 use crate::name::{Name, Names};
-use crate::packet::{Decoded, decode, network, parser_of};
+use crate::packet::{Decoded, behind_udp, decode, network, parser_of};
 use crate::source::{Line, Lines};
 use crate::value::{Reader, Value, number, pod};
 
@@ -185,7 +185,11 @@ impl Tracer {
 
     /// What is in an IP packet that the host sent.
     pub(crate) fn decode(&self, packet: &[u8]) -> Decoded {
-        network(packet).map_or_else(Decoded::default, |(net, bytes)| {
+        let opened = network(packet).and_then(|(mut net, bytes)| {
+            let bytes = behind_udp(&self.interpreter, &mut net, bytes)?;
+            Some((net, bytes))
+        });
+        opened.map_or_else(Decoded::default, |(net, bytes)| {
             let parser = parser_of(&self.interpreter, &net);
             decode(&self.interpreter, &self.reader(), parser, &net, bytes)
         })

@@ -9,7 +9,7 @@ use super::address::{Ip, UNSPECIFIED, is_ipv4, is_unicast};
 use super::ethernet::{self, EtherType};
 use super::neighbour::{Resolved, Solicit};
 use super::verdict::{DropReason, Unreachable};
-use super::{Interface, checksum, ipv4, ipv6};
+use super::{Interface, checksum, ipv4, ipv6, udp};
 
 /// The hop limit where the program gives none (RFC 1700's recommended default).
 pub(super) const HOP_LIMIT: u8 = 64;
@@ -46,12 +46,7 @@ impl Interface {
     /// headers.
     #[must_use]
     pub fn header_room(&self, net: &Net) -> usize {
-        self.link_len()
-            + if is_ipv4(&net.dst_ip) {
-                ipv4::HEADER
-            } else {
-                ipv6::HEADER
-            }
+        self.link_len() + network_len(net)
     }
 
     /// An empty frame, in memory that was used before, behind those that wait for the wire. Once a
@@ -206,6 +201,16 @@ impl Interface {
     }
 }
 
+/// Bytes of the headers in front of a program's packet, from the network's on.
+pub(crate) fn network_len(net: &Net) -> usize {
+    let header = if is_ipv4(&net.dst_ip) {
+        ipv4::HEADER
+    } else {
+        ipv6::HEADER
+    };
+    header + if net.dst_port != 0 { udp::HEADER } else { 0 }
+}
+
 /// Writes a packet's network header behind `link` bytes, if the packet is not too long.
 fn write_network(
     net: &Net,
@@ -217,7 +222,8 @@ fn write_network(
 ) -> Result<(), DropReason> {
     let v4 = is_ipv4(&net.dst_ip);
     let room = link + if v4 { ipv4::HEADER } else { ipv6::HEADER };
-    if frame.head.len() < room {
+    let is_datagram = net.dst_port != 0;
+    if frame.head.len() < link + network_len(net) {
         return Err(DropReason::Malformed);
     }
     let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
@@ -230,6 +236,14 @@ fn write_network(
     let stated = if v4 { len } else { len + link - room };
     if packet > mtu as usize || stated > MAX_LENGTH || (packet < len && len > gso_max as usize) {
         return Err(DropReason::TooLong);
+    }
+    if is_datagram {
+        // The device completes one checksum: the outer one.
+        if !checksum::complete(frame) {
+            return Err(DropReason::Malformed);
+        }
+        udp::write(&mut frame.head[room..], net, (len + link - room) as u16);
+        frame.csum = Some((room as u16, room as u16 + 6));
     }
     let header = &mut frame.head[link..room];
     if v4 {

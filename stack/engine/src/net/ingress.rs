@@ -1,6 +1,6 @@
 //! Receiving a frame: link header, network header, and then to a program or to [`super::control`].
 
-use hawser_ir::abi::Net;
+use hawser_ir::abi::{Csum, Net};
 use hawser_time::Instant;
 
 use crate::wire::{Medium, RxFrame};
@@ -9,7 +9,7 @@ use super::address::{UNSPECIFIED, is_unicast};
 use super::ethernet::{self, EtherType};
 use super::ipv6::{Problem, Refusal};
 use super::verdict::{DropReason, Ingress};
-use super::{Interface, icmp, ipv4, ipv6, ndisc};
+use super::{Interface, icmp, ipv4, ipv6, ndisc, udp};
 
 /// An IP packet inside a received frame, its padding cut off.
 #[derive(Clone, Copy, Debug)]
@@ -108,12 +108,23 @@ impl Interface {
         self.counters.count(DropReason::Truncated);
     }
 
-    /// Answers a packet that its program refused: nobody is at the port that it is for (RFC 1122, 3.2.2.1;
-    /// RFC 4443, 3.1), within a limited rate. `frame` is what [`Interface::ingress`] was given.
+    /// Answers a packet that its program refused, or a datagram for a port that it does not have: nobody is at the port
+    /// that it is for (RFC 1122, 3.2.2.1 and 4.1.3.1; RFC 4443, 3.1), within a limited rate. `frame` is what [`Interface::ingress`] was given.
     pub fn refused_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
         if let Ok(Content::Ip(packet)) = self.open(frame) {
             self.report_port(now, &packet);
         }
+    }
+
+    /// What a datagram holds, whose UDP header [`udp::open`] passes over; nothing when it is dropped and counted.
+    pub fn open_udp<'a>(
+        &mut self,
+        net: &mut Net,
+        pieces: (&'a [u8], &'a [u8]),
+        csum: Csum,
+    ) -> Option<(&'a [u8], &'a [u8])> {
+        let opened = udp::open(net, pieces, csum);
+        opened.map_err(|reason| self.counters.count(reason)).ok()
     }
 
     /// Reads link and network headers. An IPv6 packet whose extension headers are at fault comes

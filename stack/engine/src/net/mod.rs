@@ -30,6 +30,7 @@ mod path_mtu;
 mod rate;
 #[cfg(test)]
 mod tests;
+pub mod udp;
 mod verdict;
 
 use std::net::IpAddr;
@@ -40,6 +41,7 @@ use crate::wire::{Caps, Medium, TxFrame};
 pub use address::{from_bytes, is_ipv4, to_bytes};
 pub use checksum::Sum;
 pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
+pub(crate) use egress::network_len;
 pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 
 use address::{Ip, Subnet, is_unicast};

@@ -21,7 +21,7 @@ use hawser_time::Instant;
 use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Denied, Nothing, Observer, Verdict};
 use crate::ids::same;
-use crate::net::Ingress;
+use crate::net::{Ingress, udp};
 use crate::state::{Contexts, Errno, Guess};
 use crate::wire::Wire;
 
@@ -43,6 +43,15 @@ struct Arrival<'a> {
     buffer: Buffer<'a>,
     /// Its events.
     events: Range<usize>,
+}
+
+/// Who takes a packet.
+enum Taker {
+    Parser(usize),
+    /// No program: its sender is told so.
+    NoParser,
+    /// It was dropped, and counted.
+    Nobody,
 }
 
 impl Arrival<'_> {
@@ -103,14 +112,15 @@ impl Stack {
                     }
                 }
                 Ingress::Packet {
-                    net,
-                    head,
-                    tail,
-                    csum,
+                    mut net,
+                    mut head,
+                    mut tail,
+                    mut csum,
                     ..
-                } => match self.chains.tables.ip[net.protocol as usize] {
-                    Some(parser) => take(self, parser, net, (head, tail), csum),
-                    None => {
+                } => match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
+                    Taker::Nobody => {}
+                    Taker::Parser(parser) => take(self, parser, net, (head, tail), csum),
+                    Taker::NoParser => {
                         self.chains.state.counters.no_parser += 1;
                         if self.chains.observer.is_set() {
                             arrivals[packets] = Some(Arrival {
@@ -123,7 +133,11 @@ impl Stack {
                             });
                             packets += 1;
                         }
-                        self.interface.unreachable_reply(now, &frame);
+                        if net.dst_port == 0 {
+                            self.interface.unreachable_reply(now, &frame);
+                        } else {
+                            self.interface.refused_reply(now, &frame);
+                        }
                     }
                 },
                 Ingress::IcmpError {
@@ -165,6 +179,31 @@ impl Stack {
         next
     }
 
+    /// Who takes a packet. Of one in UDP only what the datagram holds is left.
+    #[inline(always)]
+    fn taker<'a>(
+        &mut self,
+        net: &mut Net,
+        (head, tail): (&mut &'a [u8], &mut &'a [u8]),
+        csum: &mut Csum,
+    ) -> Taker {
+        let tables = &self.chains.tables;
+        match tables.ip[net.protocol as usize] {
+            Some(parser) => Taker::Parser(parser),
+            None if net.protocol == udp::PROTOCOL && !tables.udp.is_empty() => {
+                let Some(opened) = self.interface.open_udp(net, (*head, *tail), *csum) else {
+                    return Taker::Nobody;
+                };
+                // What a device vouches for, or leaves to do, is the outer checksum.
+                ((*head, *tail), *csum) = (opened, Csum::Unverified);
+                let mut ports = tables.udp.iter();
+                let found = ports.find(|(port, _)| *port == net.dst_port);
+                found.map_or(Taker::NoParser, |(_, parser)| Taker::Parser(*parser))
+            }
+            None => Taker::NoParser,
+        }
+    }
+
     /// Parses a packet. That the parser refuses it is counted.
     fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum) {
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
@@ -186,6 +225,13 @@ impl Stack {
     /// quoted, and does not end its chain with `done`: anybody can forge the rest (RFC 5927, 7.2). So
     /// a program without a parser for errors vouches for none.
     fn icmp_input(&mut self, now: Instant, net: &Net, quoted: &[u8], icmp: &Icmp) {
+        let mut net = *net;
+        let quoted = if net.protocol == udp::PROTOCOL && !self.chains.tables.udp.is_empty() {
+            udp::quoted(&mut net, quoted).unwrap_or_default()
+        } else {
+            quoted
+        };
+        let net = &net;
         let believed = self.chains.tables.icmp.is_some_and(|parser| {
             let buffer = Buffer::after(&mut self.last_buffer, quoted, &[]);
             let packet = Packet {

@@ -11,9 +11,10 @@ use hawser_time::Instant;
 
 use super::Stack;
 use super::superframe::{self, Joined, Piece};
-use crate::net::{self, Interface};
+use crate::net::{self, Interface, udp};
 use crate::program::Program;
 use crate::state::Pending;
+use crate::tables::Tables;
 use crate::wire::{TxFrame, Wire};
 
 impl Stack {
@@ -60,23 +61,29 @@ impl Stack {
                 return true;
             };
             let begins = pending.sent.packets == 0;
-            if begins && !route(pending, &mut self.interface, self.chains.tables.protocol) {
+            if begins && !route(pending, &mut self.interface, &self.chains.tables) {
                 self.chains.state.counters.unreachable += 1;
                 self.chains.state.packets.pop(turn);
                 continue;
             }
             let record = &pending.record;
+            // Devices cut segments; a datagram is one.
+            let gso_max = if record.net.dst_port == 0 {
+                self.output.gso_max
+            } else {
+                0
+            };
             let mut builder = Builder {
                 program: &*self.chains.program,
                 max_header: self.chains.tables.blueprints[record.blueprint as usize].0,
-                network: if net::is_ipv4(&record.net.dst_ip) { 20 } else { 40 },
+                network: net::network_len(&record.net),
                 room: self.interface.header_room(&record.net),
-                cut: if self.output.gso_max > 0 {
+                cut: if gso_max > 0 {
                     self.chains.tables.cuts.find(record)
                 } else {
                     None
                 },
-                gso_max: self.output.gso_max,
+                gso_max,
                 burst: burst.unwrap_or(u64::MAX),
                 checks: self.output.check_super_segments,
                 wrong: 0,
@@ -119,10 +126,17 @@ impl Stack {
 }
 
 /// Completes an instruction's network header; false when there is no route to its destination.
-fn route(pending: &mut Pending, interface: &mut Interface, protocol: u8) -> bool {
+fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> bool {
     let net = &mut pending.record.net;
     if net.protocol == 0 {
-        net.protocol = protocol;
+        net.protocol = tables.protocol;
+    }
+    match tables.udp.first() {
+        Some((port, _)) if net.protocol == udp::PROTOCOL => {
+            let usual = |given: u16| if given == 0 { *port } else { given };
+            (net.src_port, net.dst_port) = (usual(net.src_port), usual(net.dst_port));
+        }
+        _ => (net.src_port, net.dst_port) = (0, 0),
     }
     match interface.route(net) {
         // A packet too big for the path leaves nevertheless: what a router reports of it reaches the

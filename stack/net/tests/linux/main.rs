@@ -7,6 +7,7 @@ mod attach;
 mod capture;
 mod conditions;
 mod crowd;
+mod datagrams;
 mod messages;
 mod polled;
 mod shares;
@@ -55,6 +56,8 @@ const TESTS: &[Test] = tests![
     attach::coming_and_going_leaks_and_loses_nothing,
     attach::what_the_application_attaches_is_in_the_log,
     capture::tshark_finds_nothing_wrong,
+    datagrams::a_program_in_udp_answers_sockets,
+    datagrams::other_ports_are_unreachable,
 ];
 
 fn main() -> ExitCode {

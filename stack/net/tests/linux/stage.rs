@@ -84,6 +84,11 @@ impl Stage {
         matches!(self.setup.device, DeviceSpec::Tun(_))
     }
 
+    /// How the device and its two ends are set up.
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// A polled endpoint that runs the built-in TCP, with params.
     pub(crate) fn endpoint(&self, params: &[(&str, u64)]) -> TestResult<Endpoint> {
         Ok(host::open(
