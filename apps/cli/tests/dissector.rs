@@ -12,28 +12,40 @@ struct Program {
     file: &'static str,
     decode_as: &'static [&'static str],
     name: &'static str,
+    /// The UDP port that it takes instead of its IP protocol.
+    udp: Option<u16>,
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program {
         file: "examples/stop-and-wait.mtp",
         decode_as: &[],
         name: "mtp_stop_and_wait",
+        udp: None,
+    },
+    Program {
+        file: "examples/stop-and-wait.mtp",
+        decode_as: &[],
+        name: "mtp_stop_and_wait",
+        udp: Some(40_000),
     },
     Program {
         file: "examples/go-back-n.mtp",
         decode_as: &[],
         name: "mtp_go_back_n",
+        udp: None,
     },
     Program {
         file: "transports/tcp/tcp.mtp",
         decode_as: &["-d", "ip.proto==6,mtp_tcp"],
         name: "mtp_tcp",
+        udp: None,
     },
     Program {
         file: "transports/selective-repeat/selective-repeat.mtp",
         decode_as: &[],
         name: "mtp_selective_repeat",
+        udp: None,
     },
 ];
 
@@ -64,7 +76,14 @@ impl Run {
         let folder = Folder::new().expect("a folder");
         let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
         let (scenario, capture, script) = (path("run.toml"), path("run.pcap"), path("own.lua"));
-        let file = root().join(program.file);
+        let mut file = root().join(program.file);
+        if let Some(port) = program.udp {
+            let text = std::fs::read_to_string(&file).expect("the program");
+            file = folder.join(file.file_name().expect("a name"));
+            let in_udp = text.replace("ip(253)", &format!("udp({port})"));
+            assert_ne!(text, in_udp);
+            std::fs::write(&file, in_udp).expect("a file");
+        }
         let text = format!(
             "name = \"run\"\nduration = \"60s\"\nprogram = {file:?}\n[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n\
              [[link]]\nbetween = [\"a\", \"b\"]\nboth = {{ rate = \"50Mbit/s\", delay = \"5ms\", loss = 0.05 }}\n\

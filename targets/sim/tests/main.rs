@@ -2,6 +2,7 @@
 
 mod both;
 mod calls;
+mod datagrams;
 mod delivery;
 mod documents;
 mod fabric;
