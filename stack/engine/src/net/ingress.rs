@@ -20,11 +20,9 @@ pub(super) struct Packet<'a> {
     /// The rest.
     pub(super) tail: &'a [u8],
     /// Where the packet starts in the frame.
-    pub(super) offset: usize,
+    pub(super) offset: u32,
     /// Where the packet names its transport protocol.
     pub(super) protocol_at: u32,
-    /// There is less of it than its header states.
-    pub(super) is_trimmed: bool,
 }
 
 impl<'a> Packet<'a> {
@@ -33,9 +31,14 @@ impl<'a> Packet<'a> {
         &self.whole[usize::from(self.net.hdr_len)..]
     }
 
+    /// Whether there is less of it than its header states.
+    fn is_trimmed(&self) -> bool {
+        self.whole.len() + self.tail.len() < self.net.tot_len as usize
+    }
+
     /// Where the transport header starts in the frame.
     pub(super) fn transport_offset(&self) -> u32 {
-        (self.offset + usize::from(self.net.hdr_len)) as u32
+        self.offset + u32::from(self.net.hdr_len)
     }
 }
 
@@ -52,14 +55,14 @@ impl Interface {
         match self.open(frame) {
             Ok(Content::Arp(bytes)) => self.arp(now, bytes),
             Ok(Content::Ip(packet)) => match (packet.net.version, packet.net.protocol) {
-                (4, icmp::PROTOCOL_V4) | (6, icmp::PROTOCOL_V6) if packet.is_trimmed => {
+                (4, icmp::PROTOCOL_V4) | (6, icmp::PROTOCOL_V6) if packet.is_trimmed() => {
                     Err(DropReason::Truncated)
                 }
                 (4, icmp::PROTOCOL_V4) => self.icmp_v4(now, frame, &packet),
                 (6, icmp::PROTOCOL_V6) => self.icmp_v6(now, frame, &packet),
                 // Of IPv4 that is settled: nothing is taken that is not for an own address.
                 (6, _) if !self.owns(&packet.net.dst_ip) => Err(DropReason::NotForUs),
-                (_, _) if packet.is_trimmed => Ok(Ingress::Trimmed {
+                (_, _) if packet.is_trimmed() => Ok(Ingress::Trimmed {
                     net: packet.net,
                     head: packet.transport(),
                     tail: packet.tail,
@@ -209,9 +212,8 @@ fn trim<'a>(frame: &RxFrame<'a>, net: Net, offset: usize) -> Result<Packet<'a>, 
         net,
         whole,
         tail: whole_tail.unwrap_or(frame.tail),
-        offset,
+        offset: offset as u32,
         protocol_at: 9,
-        is_trimmed: whole_tail.is_none(),
     })
 }
 
