@@ -1,6 +1,6 @@
 //! What each event of a program did, with lines of its source.
 
-use hawser_net::Network;
+use hawser_net::{Endpoint, Network};
 pub use hawser_trace::{
     Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
 };
@@ -11,4 +11,12 @@ pub use hawser_trace::{
 /// A construct of the program that the interpreter does not run yet.
 pub fn observe(network: &Network, host: &str, show: Show) -> Result<(), Unsupported> {
     network.with_stack(|now, stack| Recorder::new(now, Filter::default(), show).observe(host, stack))
+}
+
+/// The same for an endpoint that is polled.
+///
+/// # Errors
+/// A construct of the program that the interpreter does not run yet.
+pub fn observe_endpoint(endpoint: &mut Endpoint, host: &str, show: Show) -> Result<(), Unsupported> {
+    endpoint.with_stack(|now, stack| Recorder::new(now, Filter::default(), show).observe(host, stack))
 }

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
-use hawser::Network;
 use hawser::host::{self, DeviceSpec, Faults, Setup};
 use hawser::lab::units::Bytes;
 use hawser::programs::Engine;
 use hawser::session::OpenError;
 use hawser::session::document::{Stack, StackError, StartError};
+use hawser::{Endpoint, Network};
 
 use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
@@ -91,6 +91,29 @@ impl DeviceArgs {
     /// All of the stack's addresses.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.stack.addresses.iter().map(|address| address.0)
+    }
+
+    /// The program's name or file.
+    pub(crate) fn program(&self) -> &str {
+        &self.stack.program
+    }
+
+    /// Opens the device and puts the program on it, to be polled by the command itself.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, Exit> {
+        let stack = self
+            .stack
+            .described(&self.routers.routers)?
+            .ok_or_else(|| Exit::usage("--dev is missing"))?;
+        let mut endpoint = stack.open().map_err(unusable)?;
+        if let Some(show) = self.trace.open()? {
+            let own = self.addresses().next();
+            let host = own.map_or_else(String::new, |own| own.to_string());
+            hawser::trace::observe_endpoint(&mut endpoint, &host, show).map_err(Exit::input)?;
+        }
+        if let Some(bus) = self.interact.start()? {
+            endpoint.interact(&bus, None).map_err(Exit::input)?;
+        }
+        Ok(endpoint)
     }
 
     /// Opens the device and puts the program on it, driven by the running runtime.

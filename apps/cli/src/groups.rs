@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Move data",
-        &["send", "recv", "cat", "serve", "get", "proxy", "gateway"],
+        &["send", "recv", "cat", "serve", "get", "rpc", "proxy", "gateway"],
     ),
     ("Choose a transport", &["policy", "cib"]),
     (

@@ -27,7 +27,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
     attach, audit, bench, build, cat, check, cib, debug, demo, detach, dissector, emit, events, experiment,
-    explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay,
+    explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, rpc,
     script, send, serve, shrink, sim, steer, step, swarm, trace, watch,
 };
 
@@ -80,6 +80,8 @@ enum Command {
     Mutants(mutants::Args),
     Serve(serve::Args),
     Get(get::Args),
+    #[command(subcommand)]
+    Rpc(rpc::Command),
     Send(send::Args),
     Recv(recv::Args),
     Cat(cat::Args),
@@ -129,6 +131,7 @@ fn main() -> std::process::ExitCode {
         Command::Mutants(args) => mutants::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Rpc(command) => rpc::run(&command),
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),
         Command::Cat(args) => cat::run(&args),

@@ -27,6 +27,7 @@ mod policy;
 mod proxy;
 mod python;
 mod readme;
+mod rpc;
 mod session;
 mod steer;
 mod step;

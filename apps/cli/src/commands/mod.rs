@@ -28,6 +28,7 @@ pub(crate) mod probe;
 pub(crate) mod proxy;
 pub(crate) mod recv;
 pub(crate) mod replay;
+pub(crate) mod rpc;
 pub(crate) mod script;
 pub(crate) mod send;
 pub(crate) mod serve;

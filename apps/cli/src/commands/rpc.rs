@@ -1,0 +1,327 @@
+//! `hawser rpc`: calls over a transport program, and how long they take.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use hawser::messages::{Call, Socket};
+use hawser::{Endpoint, MessageError, MessageOptions};
+use hdrhistogram::Histogram;
+use serde_json::json;
+
+use crate::device::DeviceArgs;
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+/// The longest message.
+const MAX_SIZE: u32 = 64 << 20;
+
+/// How long a command sleeps at most, and how often the progress is shown.
+const SHOWN: Duration = Duration::from_millis(100);
+
+/// Quantiles that are reported.
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+];
+
+/// Call and be called, over any transport program, and measure how long calls take
+///
+/// Messages are carried by the program, or framed on its streams (docs/messages.md):
+///
+///   hawser rpc serve --program homa --dev packet:hawser0 --addr 10.9.0.1/24 &
+///   hawser rpc call 10.9.0.1:7000 --program homa --dev packet:hawser1 --addr 10.9.0.2/24
+#[derive(clap::Subcommand)]
+#[command(verbatim_doc_comment)]
+pub(crate) enum Command {
+    Serve(Serve),
+    Call(Calls),
+}
+
+/// Answer each call by its own bytes
+#[derive(clap::Args)]
+pub(crate) struct Serve {
+    /// The port, at the first address of the stack
+    #[arg(long, default_value_t = 7000, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Serve so many calls, then end
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    calls: Option<u64>,
+    /// Maximum size of a message in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
+    max_size: u32,
+    /// Never sleep: poll the device all the time, which takes a processor
+    #[arg(long)]
+    spin: bool,
+    /// Print JSON, one object per line: `listening`, then `served` at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+/// Make calls, and report how long they took
+#[derive(clap::Args)]
+pub(crate) struct Calls {
+    /// ADDRESS:PORT of the server
+    server: SocketAddr,
+    /// Size of each call in bytes; replies have the same
+    #[arg(long, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
+    size: u32,
+    /// Calls under way at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    concurrency: u32,
+    /// Number of calls
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    calls: u64,
+    /// Call for so many seconds instead
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    duration: Option<u64>,
+    /// Seconds that a call may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    deadline: u64,
+    /// Never sleep: poll the device all the time, which takes a processor
+    #[arg(long)]
+    spin: bool,
+    /// Print the result as a JSON object and show no progress
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+pub(crate) fn run(command: &Command) -> Outcome {
+    match command {
+        Command::Serve(args) => serve(args),
+        Command::Call(args) => call(args),
+    }
+}
+
+fn serve(args: &Serve) -> Outcome {
+    let mut endpoint = args.device.endpoint()?;
+    let own = args.device.addresses().next();
+    let own = own.ok_or_else(|| Exit::usage("there is no address to listen on; give --addr"))?;
+    let at = SocketAddr::new(own, args.port);
+    let options = MessageOptions {
+        size: args.max_size as usize,
+        ..MessageOptions::default()
+    };
+    let socket = endpoint
+        .bind(at, &options)
+        .map_err(|error| unusable(&error, &format!("cannot listen on {at}")))?;
+    match args.json {
+        true => println!(
+            "{}",
+            json!({ "listening": at.to_string(), "engine": args.device.engine().name() })
+        ),
+        false => println!("listening on {at}"),
+    }
+    let mut served = 0;
+    while args.calls.is_none_or(|calls| served < calls) {
+        let is_busy = endpoint.poll().map_err(Exit::environment)?;
+        let count = endpoint
+            .serve(socket, |request| request.message.clone())
+            .map_err(Exit::network)?;
+        served += count as u64;
+        if !is_busy && count == 0 && !args.spin {
+            endpoint.wait(Some(SHOWN)).map_err(Exit::environment)?;
+        }
+    }
+    linger(&mut endpoint)?;
+    match args.json {
+        true => println!("{}", json!({ "served": served })),
+        false => println!("{served} calls were served"),
+    }
+    Ok(())
+}
+
+/// The last replies leave, and come again where they were lost.
+fn linger(endpoint: &mut Endpoint) -> Outcome {
+    let until = Instant::now() + Duration::from_millis(200);
+    while Instant::now() < until {
+        while endpoint.poll().map_err(Exit::environment)? {}
+        endpoint
+            .wait(Some(Duration::from_millis(10)))
+            .map_err(Exit::environment)?;
+    }
+    Ok(())
+}
+
+/// What a run of calls has come to.
+struct Run {
+    histogram: Histogram<u64>,
+    failed: u64,
+    first_failure: Option<String>,
+    took: Duration,
+}
+
+fn call(args: &Calls) -> Outcome {
+    let own = args.device.address(Some(args.server.ip()));
+    let own = own.filter(|own| own.is_ipv4() == args.server.is_ipv4());
+    let own = own.ok_or_else(|| Exit::usage("--addr has no address of the server's family"))?;
+    let mut endpoint = args.device.endpoint()?;
+    let concurrency = args.concurrency as usize;
+    let options = MessageOptions {
+        size: args.size as usize,
+        deadline: Some(Duration::from_secs(args.deadline)),
+        calls: concurrency,
+        ..MessageOptions::default()
+    };
+    let socket = endpoint
+        .bind(SocketAddr::new(own, 0), &options)
+        .map_err(|error| unusable(&error, "cannot call"))?;
+    let run = calls(args, &mut endpoint, socket)?;
+    let count = run.histogram.len();
+    if count == 0
+        && let Some(error) = run.first_failure
+    {
+        return Err(Exit::network(format!("no call was answered: {error}")));
+    }
+    report(args, &run);
+    match run.first_failure {
+        Some(error) => Err(Exit::network(format!(
+            "{} calls of {} failed, the first: {error}",
+            run.failed,
+            count + run.failed
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Keeps so many calls under way until all are made, or time is up; those under way are waited for.
+fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, Exit> {
+    let message: Vec<u8> = (0..args.size).map(|i| (i * 7) as u8).collect();
+    let bar = match args.duration {
+        Some(_) => progress::share(args.json, "calling"),
+        None => progress::count(args.json, "calling", args.calls),
+    };
+    let mut under_way: HashMap<Call, Instant> = HashMap::new();
+    let mut over = Vec::new();
+    let mut run = Run {
+        histogram: Histogram::new(3).map_err(Exit::environment)?,
+        failed: 0,
+        first_failure: None,
+        took: Duration::ZERO,
+    };
+    let begin = Instant::now();
+    let (mut made, mut shown) = (0, begin);
+    loop {
+        let is_more = match args.duration {
+            Some(seconds) => begin.elapsed() < Duration::from_secs(seconds),
+            None => made < args.calls,
+        };
+        let mut is_busy = false;
+        while is_more
+            && under_way.len() < args.concurrency as usize
+            && (args.duration.is_some() || made < args.calls)
+        {
+            let at = Instant::now();
+            match endpoint.call(socket, args.server, &message) {
+                Ok(Some(call)) => {
+                    under_way.insert(call, at);
+                }
+                Ok(None) => break,
+                Err(error) => run.fail(&error),
+            }
+            (made, is_busy) = (made + 1, true);
+        }
+        if !is_more && under_way.is_empty() {
+            run.took = begin.elapsed();
+            bar.finish_and_clear();
+            return Ok(run);
+        }
+        is_busy |= endpoint.poll().map_err(Exit::environment)?;
+        for (&call, began) in &under_way {
+            match endpoint.reply(call) {
+                Ok(None) => continue,
+                Ok(Some(reply)) if reply == message => run.record(began.elapsed()),
+                Ok(Some(_)) => return Err(Exit::failed("a reply has other bytes than its call")),
+                Err(error) => run.fail(&error),
+            }
+            over.push(call);
+        }
+        is_busy |= !over.is_empty();
+        for call in over.drain(..) {
+            under_way.remove(&call);
+        }
+        if shown.elapsed() > SHOWN {
+            shown = Instant::now();
+            bar.set_position(match args.duration {
+                Some(seconds) => begin.elapsed().as_millis() as u64 / seconds,
+                None => made,
+            });
+        }
+        if !is_busy && !args.spin {
+            endpoint.wait(Some(SHOWN)).map_err(Exit::environment)?;
+        }
+    }
+}
+
+impl Run {
+    fn record(&mut self, took: Duration) {
+        self.histogram
+            .saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    fn fail(&mut self, error: &MessageError) {
+        self.failed += 1;
+        self.first_failure.get_or_insert_with(|| error.to_string());
+    }
+}
+
+fn report(args: &Calls, run: &Run) {
+    let (histogram, seconds) = (&run.histogram, run.took.as_secs_f64());
+    let rate = histogram.len() as f64 / seconds;
+    if args.json {
+        let mut latency: serde_json::Map<String, serde_json::Value> = QUANTILES
+            .iter()
+            .map(|(name, quantile)| ((*name).to_owned(), histogram.value_at_quantile(*quantile).into()))
+            .collect();
+        latency.insert("min".to_owned(), histogram.min().into());
+        latency.insert("max".to_owned(), histogram.max().into());
+        latency.insert("mean".to_owned(), histogram.mean().round().into());
+        let buckets: Vec<_> = histogram
+            .iter_recorded()
+            .map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()]))
+            .collect();
+        let result = json!({
+            "server": args.server.to_string(),
+            "program": args.device.program(),
+            "engine": args.device.engine().name(),
+            "size": args.size,
+            "concurrency": args.concurrency,
+            "spin": args.spin,
+            "calls": histogram.len(),
+            "failed": run.failed,
+            "seconds": seconds,
+            "calls_per_second": rate,
+            "latency_ns": latency,
+            "histogram_ns": buckets,
+        });
+        println!("{result}");
+        return;
+    }
+    println!(
+        "{} calls of {} bytes in {seconds:.2} s: {rate:.0} a second",
+        histogram.len(),
+        args.size
+    );
+    let micros = |nanos: u64| format!("{:.1} µs", nanos as f64 / 1e3);
+    println!("  {:<8}{:>12}", "min", micros(histogram.min()));
+    for (name, quantile) in QUANTILES {
+        println!("  {name:<8}{:>12}", micros(histogram.value_at_quantile(quantile)));
+    }
+    println!("  {:<8}{:>12}", "max", micros(histogram.max()));
+}
+
+/// Why there is no socket: the program, or this machine.
+fn unusable(error: &MessageError, what: &str) -> Exit {
+    let message = format!("{what}: {error}");
+    match error {
+        MessageError::NoMessages => Exit::input(message),
+        _ => Exit::environment(message),
+    }
+}

@@ -1,0 +1,108 @@
+//! `hawser rpc serve` and `call`, two processes at the ends of a pair of Ethernet devices.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use hawser::host::netns::{Namespace, Netlink};
+use hawser_testing::{TestResult, skip};
+use serde_json::Value;
+
+/// A process that ends with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn rpc(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    command.arg("rpc").args(arguments.split(' '));
+    command
+}
+
+/// A test in a network of two devices; skipped where the user may not have one.
+fn between_devices(name: &str, test: impl Fn() -> TestResult + Sync) {
+    let namespace = match Namespace::create() {
+        Ok(namespace) => namespace,
+        Err(error) => return skip(name, error),
+    };
+    let result = namespace.run(|| -> TestResult {
+        let mut netlink = Netlink::open()?;
+        netlink.add_veth("hawser0", "hawser1", &Namespace::current()?)?;
+        netlink.bring_up("hawser0")?;
+        netlink.bring_up("hawser1")?;
+        test()
+    });
+    result.expect("a namespace").expect("the test passes");
+}
+
+/// A server that has said that it listens.
+fn serve(program: &str, more: &str) -> TestResult<Running> {
+    let arguments = format!("serve --program {program} --dev packet:hawser0 --addr 10.9.0.1/24 --json{more}");
+    let mut server = Running(rpc(&arguments).stdout(Stdio::piped()).spawn()?);
+    let stdout = server.0.stdout.take().ok_or("a pipe")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    let message: Value = serde_json::from_str(&line)?;
+    assert_eq!(message["listening"], "10.9.0.1:7000");
+    Ok(server)
+}
+
+fn call(program: &str, more: &str) -> TestResult<Output> {
+    let device = "--dev packet:hawser1 --addr 10.9.0.2/24";
+    Ok(rpc(&format!("call 10.9.0.1:7000 --program {program} {device}{more}")).output()?)
+}
+
+#[test]
+fn calls_between_two_processes_are_answered_and_their_times_reported() {
+    between_devices("calls_between_two_processes", || {
+        for program in ["homa", "tcp"] {
+            let _server = serve(program, "")?;
+            let output = call(program, " --calls 200 --concurrency 4 --size 3000 --json")?;
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program}: {errors}");
+            let result: Value = serde_json::from_slice(&output.stdout)?;
+            assert_eq!(
+                (&result["calls"], &result["failed"]),
+                (&200.into(), &0.into()),
+                "{program}"
+            );
+            let latency = |name: &str| result["latency_ns"][name].as_u64().unwrap_or(0);
+            assert!(
+                0 < latency("min") && latency("min") <= latency("p50"),
+                "{program}: {result}"
+            );
+            assert!(latency("p50") <= latency("p99.9") && latency("p99.9") <= latency("max"));
+            let buckets = result["histogram_ns"].as_array().ok_or("a histogram")?;
+            let counted: u64 = buckets.iter().filter_map(|bucket| bucket[1].as_u64()).sum();
+            assert_eq!(counted, 200, "{program}: each call is in the histogram");
+            let output = call(program, " --duration 1 --spin")?;
+            let text = String::from_utf8(output.stdout)?;
+            assert!(
+                output.status.success() && text.contains("calls of 32 bytes in 1.0"),
+                "{text}"
+            );
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() {
+    between_devices("a_server_that_is_absent", || {
+        let output = call("homa", " --calls 1 --deadline 1")?;
+        assert_eq!(output.status.code(), Some(5));
+        let text = String::from_utf8(output.stderr)?;
+        assert!(text.contains("no call was answered: "), "{text}");
+        let _server = serve("tcp", " --max-size 100")?;
+        let output = call("tcp", " --calls 1 --size 101 --json")?;
+        assert_eq!(output.status.code(), Some(5));
+        assert!(output.stdout.is_empty());
+        let text = String::from_utf8(output.stderr)?;
+        assert!(text.contains("10.9.0.1:7000 refused: Message too long"), "{text}");
+        Ok(())
+    });
+}
