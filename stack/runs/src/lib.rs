@@ -88,6 +88,13 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
     if let Some(directory) = path.parent() {
         scenario.relative_to(directory);
     }
+    let mut read = |file: &str| std::fs::read_to_string(file).map_err(|error| error.to_string());
+    scenario
+        .read_files(&mut read)
+        .map_err(|error| LoadError::Scenario {
+            path: path.to_owned(),
+            error: error.located(&text),
+        })?;
     Ok(scenario)
 }
 

@@ -150,6 +150,7 @@ pub(crate) fn build(
     own: &mut OwnScript<'_>,
 ) -> Result<Built, RunError> {
     scenario.check()?;
+    calling::check_files(scenario)?;
     let mut world = World::new(START);
     let ports = ports(scenario);
     let engines = add_hosts(&mut world, scenario, (seed, &ports), resolve, show)?;
@@ -374,7 +375,7 @@ fn add_flows(
         let first = connections.partition_point(|connection| connection.flow < number);
         let end = connections.partition_point(|connection| connection.flow <= number);
         let connections = &connections[first..end];
-        calling::add(built, (number, flow), connections, seed);
+        calling::add(built, scenario, (number, flow), connections, seed);
         for connection in connections.iter().filter(|_| flow.calls.is_none()) {
             add_connection(built, scenario, connection, seed, own);
         }

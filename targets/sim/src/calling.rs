@@ -14,14 +14,26 @@ use crate::app::Agent;
 use crate::app::calls::{Caller, Ledger, Plan, Planned};
 use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::rng::Rng;
+use crate::scenario::workload::Traced;
 use crate::scenario::{Arrivals, Calls, Connection, Flow, Scenario, ScenarioError};
 
 /// Puts a flow's applications on its hosts.
-pub(crate) fn add(built: &mut Built, (number, flow): (usize, &Flow), connections: &[Connection], seed: u64) {
+pub(crate) fn add(
+    built: &mut Built,
+    scenario: &Scenario,
+    (number, flow): (usize, &Flow),
+    connections: &[Connection],
+    seed: u64,
+) {
     let Some(calls) = &flow.calls else {
         return;
     };
-    let plan = plan(built.flows.len(), (number, flow, calls), connections, seed);
+    let plan = plan(
+        (scenario, built.flows.len()),
+        (number, flow, calls),
+        connections,
+        seed,
+    );
     let addresses: BTreeMap<usize, SocketAddr> = plan
         .callers
         .iter()
@@ -61,7 +73,7 @@ pub(crate) fn add(built: &mut Built, (number, flow): (usize, &Flow), connections
 
 /// Draws who calls whom when.
 fn plan(
-    trace: usize,
+    (scenario, trace): (&Scenario, usize),
     (number, flow, calls): (usize, &Flow, &Calls),
     connections: &[Connection],
     seed: u64,
@@ -86,20 +98,33 @@ fn plan(
         }
     }
     let mut all = Vec::new();
-    let callers = targets
-        .into_iter()
-        .enumerate()
-        .map(|(place, (host, address, targets))| {
-            let first = all.len() as u32;
+    let mut of_hosts = BTreeMap::<&str, Vec<&Traced>>::new();
+    for message in calls.traced.iter().flat_map(|traced| traced.iter()) {
+        of_hosts.entry(&message.from).or_default().push(message);
+    }
+    let mut callers = Vec::new();
+    for (place, (host, address, targets)) in targets.into_iter().enumerate() {
+        let (name, first) = (scenario.host[host].name.as_str(), all.len() as u32);
+        if calls.traced.is_some() {
+            let messages = of_hosts.get(name).into_iter().flatten();
+            all.extend(messages.filter_map(|message| {
+                let to = scenario.host_number(&message.to)?;
+                Some(Planned {
+                    due: message.at,
+                    server: *places.get(&to)?,
+                    size: message.bytes,
+                })
+            }));
+        } else {
             let rng = &mut Rng::new(seed, &format!("flow/{number}.{place}/calls"));
-            all.extend(draw(calls, &targets, rng));
-            Caller {
-                host,
-                address,
-                calls: first..all.len() as u32,
-            }
+            all.extend(draw(calls, scenario.interval(calls, name), &targets, rng));
+        }
+        callers.push(Caller {
+            host,
+            address,
+            calls: first..all.len() as u32,
         });
-    let callers = callers.collect();
+    }
     Plan {
         flow: trace,
         key: Rng::new(seed, &format!("flow/{number}/key")).bits(),
@@ -114,14 +139,18 @@ fn plan(
 }
 
 /// The calls of a host.
-fn draw(calls: &Calls, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
+fn draw(calls: &Calls, interval: Duration, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
     let mut next = Duration::ZERO;
-    let interval = Duration::from(calls.interval);
+    let most = calls.at_most.map_or(u64::MAX, |most| most.0);
+    let size = |rng: &mut Rng| match (&calls.distribution, calls.size) {
+        (Some(distribution), _) => distribution.draw(rng).min(most),
+        (None, size) => size.map_or(1, |size| rng.between(size.min, size.max)),
+    };
     let draw = |_| {
         let planned = Planned {
             due: next,
             server: targets[rng.below(targets.len() as u64) as usize],
-            size: rng.between(calls.size.min, calls.size.max),
+            size: size(rng),
         };
         let gap = match calls.arrivals {
             Arrivals::Even => interval,
@@ -131,6 +160,26 @@ fn draw(calls: &Calls, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
         planned
     };
     (0..calls.count).map(draw).collect()
+}
+
+/// Refuses flows whose files have not been read.
+pub(crate) fn check_files(scenario: &Scenario) -> Result<(), ScenarioError> {
+    for (number, flow) in scenario.flow.iter().enumerate() {
+        let Some(calls) = &flow.calls else {
+            continue;
+        };
+        let files = [
+            ("size_file", &calls.size_file, calls.distribution.is_none()),
+            ("trace", &calls.trace, calls.traced.is_none()),
+        ];
+        for (key, file, is_missing) in files {
+            if let Some(file) = file.as_ref().filter(|_| is_missing) {
+                let message = format!("{file} has not been read");
+                return Err(ScenarioError::new(format!("flow[{number}].calls.{key}"), message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses flows that the programs of their hosts cannot carry: connections where they offer none, calls likewise.

@@ -16,6 +16,7 @@
 //! * [`world`]: the event core; [`host`], [`app`], [`switch`]: what it runs; [`trace`]: its fingerprint
 //! * [`paths`]: which way frames go through switches; [`map`]: the network as a drawing
 //! * [`watch`]: how things are in the course of a run; [`standing`]: what the ends of a connection wait for at its end
+//! * [`slowdown`]: what calls take, beside what they take alone
 //! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
 //! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
 //!
@@ -48,6 +49,7 @@ mod run;
 pub mod scenario;
 pub mod segment;
 pub mod shrink;
+pub mod slowdown;
 pub mod standing;
 pub mod swarm;
 pub mod switch;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hawser_time::nanos;
 use serde::Serialize;
 
+use crate::slowdown::Slowdown;
 use crate::standing::EndStanding;
 
 /// A run's result. Times are in seconds of virtual time since the start.
@@ -35,6 +36,9 @@ pub struct Report {
     pub trace_hash: String,
     /// The flows, one per connection.
     pub flows: Vec<FlowReport>,
+    /// How calls were slowed down, where the scenario asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Slowdown>,
     /// The directions of the links.
     pub links: Vec<LinkReport>,
     /// The switches.
@@ -229,6 +233,9 @@ impl fmt::Display for Report {
         };
         writeln!(f, "{title}: {} (seed {})", self.program, self.seed)?;
         self.flows.iter().try_for_each(|flow| write!(f, "{flow}"))?;
+        self.slowdown
+            .iter()
+            .try_for_each(|slowdown| writeln!(f, "{slowdown}"))?;
         self.links.iter().try_for_each(|link| writeln!(f, "{link}"))?;
         self.switches
             .iter()

@@ -23,6 +23,7 @@ use crate::report::{
 };
 use crate::scenario::units::Span;
 use crate::scenario::{Opening, Scenario, State};
+use crate::slowdown;
 use crate::standing::{EndStanding, standing};
 use crate::switch::Switch;
 use crate::watch::Watch;
@@ -85,7 +86,15 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) 
         run.failures
             .push(format!("more than {events_max} events, the limit of this run"));
     }
-    Ok(run.report())
+    let slowdown = if scenario.slowdown {
+        slowdown::of(scenario, run.seed, &run.calls(), resolve)?
+    } else {
+        None
+    };
+    Ok(Report {
+        slowdown,
+        ..run.report()
+    })
 }
 
 /// A run of a scenario that its owner drives entry by entry: what happens is the same as in [`run`].
@@ -173,6 +182,22 @@ impl Run {
             self.failures.push(round);
         }
         report(&self.scenario, self.seed, &self.built, end, self.failures)
+    }
+
+    /// Lets everything happen that is left.
+    pub(crate) fn to_end(&mut self) {
+        self.go_on(|_, _| false);
+    }
+
+    /// The calls that are done.
+    pub(crate) fn calls(&self) -> Vec<slowdown::Call> {
+        let mut all = Vec::new();
+        for flow in &self.built.flows {
+            if let Ends::Calls { ledger, caller, .. } = &flow.ends {
+                all.extend(ledger.borrow().done(flow.flow, *caller));
+            }
+        }
+        all
     }
 
     /// Goes on until `pause` asks for a pause, or to its end.
@@ -405,6 +430,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         events: world.events(),
         trace_hash: format!("{:016x}", world.trace().hash()),
         flows,
+        slowdown: None,
         links,
         switches: world
             .nodes()

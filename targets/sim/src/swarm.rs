@@ -121,6 +121,7 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         linger: ends,
         forget: ends,
         bounds: Bounds::default(),
+        slowdown: false,
         idle_packets: IDLE_PACKETS,
         topology: None,
         program: subject.program.to_owned(),

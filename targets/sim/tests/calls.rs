@@ -1,5 +1,7 @@
 //! Flows of calls: each message whole, once, at the host that it was for, and its reply to who made the call.
 
+#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::report::Report;
 use hawser_sim::scenario::units::{Span, Value};
+use hawser_sim::scenario::workload::Distribution;
 use hawser_sim::swarm::{self, Abilities, Ability, Carried, Subject};
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
@@ -189,4 +192,130 @@ fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
         assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "seed {seed}");
     }
     assert!((1..12).contains(&fabrics), "{fabrics} of 12");
+}
+
+/// The mean size of each distribution is the one that its source states: that of Facebook's within 2 %, because its tail
+/// is a formula there and a table here.
+#[test]
+fn the_workloads_have_the_means_of_their_sources() {
+    let means = [
+        ("w1", 185.0),
+        ("w2", 440.79),
+        ("w3", 2927.35),
+        ("w4", 127_796.6),
+        ("w5", 1744.70 * 1442.0),
+    ];
+    for (name, mean) in means {
+        let file = format!(
+            "{}/../../examples/workloads/{name}.cdf",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let text = std::fs::read_to_string(&file).expect("the file");
+        let sizes = Distribution::parse(&text, "size_file", &file).unwrap_or_else(|error| panic!("{error}"));
+        let found = sizes.mean(u64::MAX);
+        assert!(
+            (found / mean - 1.0).abs() < 0.02,
+            "{name}: {found}, and not {mean}"
+        );
+    }
+}
+
+fn with_files(text: &str, file: &str) -> Result<Scenario, String> {
+    let mut scenario = Scenario::parse(text).map_err(|error| error.to_string())?;
+    scenario
+        .read_files(&mut |_| Ok(file.to_owned()))
+        .map_err(|error| error.to_string())?;
+    Ok(scenario)
+}
+
+fn run_files(text: &str, file: &str) -> Report {
+    let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+        Ok(resolve_with_on(Some(Engine::Native), name, settings)?)
+    };
+    let scenario = with_files(text, file).unwrap_or_else(|error| panic!("{error}"));
+    run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Messages at 50 % of a line of 10 Gbit/s: 2,000 of 10,000 bytes on average take 32 ms.
+#[test]
+fn a_load_is_the_share_of_the_line_that_messages_are() {
+    let text = star(3, FAST)
+        + "[[flow]]\nfrom = ['h0']\nto = ['h1', 'h2']\n\
+           calls = { count = 2000, size_file = 'x.cdf', reply = 1, load = '50%', arrivals = 'poisson' }\n";
+    let report = run_files(&text, "5000 0.5\n15000 1\n");
+    assert!(report.ok, "{report}");
+    let flow = &report.flows[0];
+    let seconds = flow.forward.seconds.unwrap_or_default();
+    // The last of 2,000 is due within five standard deviations.
+    assert!((seconds / 32e-3 - 1.0).abs() < 5.0 / 2000f64.sqrt(), "{seconds}");
+    let mean = flow.forward.bytes as f64 / 2000.0;
+    assert!((mean - 10_000.0).abs() < 5.0 * 5000.0 / 2000f64.sqrt(), "{mean}");
+}
+
+#[test]
+fn a_trace_is_replayed() {
+    let text = star(3, FAST)
+        + "[[flow]]\nfrom = 'h[0-2]'\nto = 'h[0-2]'\npairs = 'others'\n\
+                               calls = { trace = 'x.trace', reply = 1 }\n";
+    let report = run_files(&text, "0 h0 h1 1000\n1ms h2 h1 20kB\n2ms h0 h2 5\n");
+    assert!(report.ok, "{report}");
+    let flows = [0, 1, 2].map(|flow| {
+        (
+            report.flows[flow].forward.bytes,
+            report.flows[flow].times.map(|t| t.count),
+        )
+    });
+    assert_eq!(flows, [(1005, Some(2)), (0, None), (20_000, Some(1))]);
+    let last = report.flows[2].forward.seconds.unwrap_or_default();
+    assert!((1e-3..1.1e-3).contains(&last), "{last}");
+    let error = with_files(&text, "0 h0 h7 1\n").expect_err("no such host");
+    assert_eq!(
+        error,
+        "`flow[0].calls.trace`: x.trace: `h0` calls `h7`, and this flow has no such pair"
+    );
+}
+
+/// One call at a time is not slowed down by any other; many at once into one line are.
+#[test]
+fn slowdown_is_one_where_nothing_else_is_under_way() {
+    let slowdown = |calls: &str| {
+        let text = star(5, FAST).replace("duration", "slowdown = true\nduration")
+            + &format!("[[flow]]\nfrom = 'h[1-4]'\nto = 'h0'\ncalls = {{ {calls} }}\n");
+        let report = go(&text);
+        assert!(report.ok, "{report}");
+        report.slowdown.expect("it was asked for")
+    };
+    let alone = slowdown("count = 20, size = [1, 100000], reply = 8, interval = '2ms'");
+    assert_eq!(alone.all.count, 80);
+    let together = slowdown("size = 50000, reply = 8");
+    // Four messages share the line of the receiver: the last takes four times as long as one, nearly.
+    assert!((3.0..4.2).contains(&together.all.max), "{together}");
+    assert_eq!(together.by_size.len(), 1);
+    let apart = slowdown("count = 5, size = 50000, reply = 8, outstanding = 1, interval = '1ms'");
+    assert!(apart.all.max >= 1.0, "{apart}");
+}
+
+#[test]
+fn bad_workloads_are_errors_with_a_place() {
+    let error = |calls: &str| {
+        let text =
+            star(2, "delay = '1us'") + &format!("[[flow]]\nfrom = 'h0'\nto = 'h1'\ncalls = {{ {calls} }}\n");
+        let error = with_files(&text, "10 0.5\n9 1\n").expect_err(calls);
+        error.lines().next().unwrap_or_default().replace("line 15: ", "")
+    };
+    let only = "`flow[0].calls`: calls have exactly one of `size`, `size_file`, `trace`";
+    assert_eq!(error("reply = 1"), only);
+    assert_eq!(error("size = 1, trace = 'x'"), only);
+    assert_eq!(
+        error("size = 1, at_most = 5"),
+        "`flow[0].calls.at_most`: only sizes of a `size_file` are cut"
+    );
+    assert_eq!(
+        error("size = 1, load = 0.5"),
+        "`flow[0].calls.load`: the line of `h0` has no rate that this could be a share of"
+    );
+    assert_eq!(
+        error("size_file = 'x'"),
+        "`flow[0].calls.size_file`: x, line 2: 9 1 follows 10 0.5, and both have to rise"
+    );
 }

@@ -1,9 +1,14 @@
 //! Calls: an application that no connection carries.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::units::{Sizes, Span};
-use super::{Arrivals, Closing, Flow, Opening, ScenarioError, is_default};
+use super::units::{Bytes, Rate, Share, Sizes, Span};
+use super::workload::{self, Distribution, Traced};
+use super::{Arrivals, Closing, Flow, Opening, Scenario, ScenarioError, is_default};
 
 /// The longest message of a call, in bytes: what a stack holds of one for sending by default.
 const LONGEST: u64 = 4 << 20;
@@ -15,14 +20,27 @@ pub struct Calls {
     /// How many each host of `from` makes.
     #[serde(default = "super::defaults::one")]
     pub count: u64,
-    /// Size of each message.
-    pub size: Sizes,
+    /// Size of each message; or it is drawn from `size_file`, or is that of `trace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Sizes>,
+    /// The file of a distribution of sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_file: Option<String>,
+    /// Longer messages of the distribution are cut to this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Bytes>,
+    /// The file of a trace: who calls whom when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// Size of each reply; without it nobody replies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Sizes>,
     /// From one to the next of a host, or the mean of that.
     #[serde(default, skip_serializing_if = "is_default")]
     pub interval: Span,
+    /// Which share of the rate of its host's line the messages of a host are, in place of an `interval`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Share>,
     /// Whether they are due evenly, or at random times.
     #[serde(default, skip_serializing_if = "is_default")]
     pub arrivals: Arrivals,
@@ -32,10 +50,136 @@ pub struct Calls {
     /// How long after it has failed a call is made again; 0: never, and a call that fails is a failure of the run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Span,
+    /// What `size_file` says; [`Scenario::read_files`] reads it.
+    #[serde(skip)]
+    pub distribution: Option<Arc<Distribution>>,
+    /// What `trace` says.
+    #[serde(skip)]
+    pub traced: Option<Arc<Vec<Traced>>>,
+}
+
+impl Calls {
+    /// So many calls of these sizes, at once and without a reply.
+    #[must_use]
+    pub fn of(count: u64, size: Sizes) -> Calls {
+        Calls {
+            count,
+            size: Some(size),
+            size_file: None,
+            at_most: None,
+            trace: None,
+            reply: None,
+            interval: Span(0),
+            load: None,
+            arrivals: Arrivals::Even,
+            outstanding: None,
+            retry: Span(0),
+            distribution: None,
+            traced: None,
+        }
+    }
+
+    /// The mean size of its messages.
+    fn mean(&self) -> f64 {
+        match (&self.distribution, self.size) {
+            (Some(distribution), _) => distribution.mean(self.at_most.map_or(u64::MAX, |most| most.0)),
+            (None, Some(size)) => (size.min + size.max) as f64 / 2.0,
+            (None, None) => 0.0,
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads the files that its flows name; `read` gives the text of one, or why it cannot be read.
+    ///
+    /// # Errors
+    /// What is wrong with a file, and where.
+    pub fn read_files(
+        &mut self,
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<(), ScenarioError> {
+        for (number, flow) in self.flow.iter_mut().enumerate() {
+            let Some(mut calls) = flow.calls.take() else {
+                continue;
+            };
+            let read = calls.read_files(flow, number, read);
+            flow.calls = Some(calls);
+            read?;
+        }
+        Ok(())
+    }
+
+    /// From one call of a host to its next.
+    pub(crate) fn interval(&self, calls: &Calls, host: &str) -> Duration {
+        match (calls.load, self.line_rate(host)) {
+            (Some(load), Some(rate)) => workload::interval(calls.mean(), load, rate.0),
+            (_, _) => calls.interval.into(),
+        }
+    }
+
+    /// The rate of the first line of a host.
+    fn line_rate(&self, host: &str) -> Option<Rate> {
+        let link = self
+            .link
+            .iter()
+            .find(|link| link.between.iter().any(|end| end == host))?;
+        let own = if link.between[0] == host {
+            &link.forward
+        } else {
+            &link.backward
+        };
+        own.rate.or(link.both.rate).filter(|rate| rate.0 > 0)
+    }
+}
+
+impl Calls {
+    fn read_files(
+        &mut self,
+        flow: &Flow,
+        number: usize,
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<(), ScenarioError> {
+        let path = |key: &str| format!("flow[{number}].calls.{key}");
+        let mut text = |key: &str, file: &str| {
+            read(file).map_err(|why| ScenarioError::new(path(key), format!("cannot read {file}: {why}")))
+        };
+        if let Some(file) = &self.size_file {
+            let key = path("size_file");
+            let distribution = Distribution::parse(&text("size_file", file)?, &key, file)?;
+            let longest = distribution
+                .largest()
+                .min(self.at_most.map_or(u64::MAX, |most| most.0));
+            if longest > LONGEST {
+                let message =
+                    format!("{file}: a message of {longest} bytes is longer than the limit of {LONGEST}");
+                return Err(ScenarioError::new(key, message).with_hint("at_most = \"1MB\" cuts longer ones"));
+            }
+            self.distribution = Some(Arc::new(distribution));
+        }
+        if let Some(file) = &self.trace {
+            let key = path("trace");
+            let traced = workload::parse_trace(&text("trace", file)?, &key, file)?;
+            let pairs: BTreeSet<(&String, &String)> = flow.pairs().collect();
+            for message in &traced {
+                let Traced { from, to, bytes, .. } = message;
+                if !pairs.contains(&(from, to)) {
+                    let message = format!("{file}: `{from}` calls `{to}`, and this flow has no such pair");
+                    return Err(ScenarioError::new(key, message));
+                }
+                if *bytes > LONGEST {
+                    let message =
+                        format!("{file}: a message of {bytes} bytes is longer than the limit of {LONGEST}");
+                    return Err(ScenarioError::new(key, message));
+                }
+            }
+            self.traced = Some(Arc::new(traced));
+        }
+        Ok(())
+    }
 }
 
 /// Checks a flow of calls; of others that have none there is nothing to check.
-pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
     let Some(calls) = &flow.calls else {
         return Ok(());
     };
@@ -63,7 +207,36 @@ pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
         });
     }
     let at = |key: &str| format!("{path}.calls.{key}");
-    let sizes = [("size", Some(calls.size)), ("reply", calls.reply)];
+    let sources = [
+        calls.size.is_some(),
+        calls.size_file.is_some(),
+        calls.trace.is_some(),
+    ];
+    let is_given = sources.iter().filter(|given| **given).count() == 1;
+    if !is_given && calls.traced.is_none() {
+        let message = "calls have exactly one of `size`, `size_file`, `trace`";
+        return Err(ScenarioError::new(format!("{path}.calls"), message).with_hint("size = 100"));
+    }
+    if calls.at_most.is_some() && calls.size_file.is_none() {
+        let message = "only sizes of a `size_file` are cut";
+        return Err(ScenarioError::new(at("at_most"), message));
+    }
+    if calls.at_most == Some(Bytes(0)) {
+        return Err(ScenarioError::new(at("at_most"), "a message has a byte at least"));
+    }
+    let timed = calls.interval.0 > 0 || calls.load.is_some() || calls.count != 1;
+    if calls.trace.is_some() && timed {
+        let message = "a trace says how many calls there are, and when";
+        return Err(
+            ScenarioError::new(at("trace"), message).with_hint("leave out `count`, `interval` and `load`")
+        );
+    }
+    check_load(scenario, flow, calls, &at("load"))?;
+    if scenario.slowdown && calls.reply.is_some_and(|reply| reply.min < reply.max) {
+        let message = "replies of one size alone have a slowdown: what a call takes alone depends on it";
+        return Err(ScenarioError::new(at("reply"), message));
+    }
+    let sizes = [("size", calls.size), ("reply", calls.reply)];
     for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
         if min == 0 {
             return Err(ScenarioError::new(at(key), "a message has a byte at least"));
@@ -82,6 +255,30 @@ pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
     if calls.outstanding == Some(0) {
         let message = "nothing is called while no call may be under way";
         return Err(ScenarioError::new(at("outstanding"), message));
+    }
+    Ok(())
+}
+
+/// A load is a share of a line that there is.
+fn check_load(scenario: &Scenario, flow: &Flow, calls: &Calls, path: &str) -> Result<(), ScenarioError> {
+    let Some(load) = calls.load else {
+        return Ok(());
+    };
+    if load.0 <= 0.0 {
+        return Err(ScenarioError::new(path, "without load there are no calls"));
+    }
+    if calls.interval.0 > 0 {
+        let message = "a load says how far calls are apart, and so does `interval`";
+        return Err(ScenarioError::new(path, message));
+    }
+    let without = flow
+        .from
+        .names()
+        .iter()
+        .find(|host| scenario.line_rate(host).is_none());
+    if let Some(host) = without {
+        let message = format!("the line of `{host}` has no rate that this could be a share of");
+        return Err(ScenarioError::new(path, message).with_hint("give its link a `rate`"));
     }
     Ok(())
 }

@@ -352,7 +352,7 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         addresses_of(scenario, pair, flow.family, path)?;
     }
     check_application(flow, path)?;
-    super::calls::check(flow, path)?;
+    super::calls::check(scenario, flow, path)?;
     check_delivery(flow, path)
 }
 

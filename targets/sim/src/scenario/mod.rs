@@ -13,6 +13,7 @@ pub mod error;
 mod hosts;
 mod topology;
 pub mod units;
+pub mod workload;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,6 +55,9 @@ pub struct Scenario {
     /// What the run may cost.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bounds: Bounds,
+    /// Whether calls are compared with what they take when nothing else is under way.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub slowdown: bool,
     /// How many packets may be sent without a byte delivered until a run without progress ends; 0: no limit.
     #[serde(default = "defaults::idle_packets", skip_serializing_if = "is_usual_idle")]
     pub idle_packets: u64,
@@ -602,13 +606,20 @@ impl Scenario {
         toml::to_string(self).map_err(|error| ScenarioError::new("", error.to_string()))
     }
 
-    /// Takes the paths of programs as relative to a directory: that of the scenario's file.
+    /// Takes the paths of programs and other files as relative to a directory: that of the scenario's file.
     pub fn relative_to(&mut self, directory: &Path) {
         let programs = self.host.iter_mut().filter_map(|host| host.program.as_mut());
         for program in programs.chain([&mut self.program]) {
             if program.ends_with(".mtp") || program.ends_with(".so") {
                 *program = directory.join(&*program).to_string_lossy().into_owned();
             }
+        }
+        let calls = self.flow.iter_mut().filter_map(|flow| flow.calls.as_mut());
+        for file in calls
+            .flat_map(|calls| [&mut calls.size_file, &mut calls.trace])
+            .flatten()
+        {
+            *file = directory.join(&*file).to_string_lossy().into_owned();
         }
     }
 

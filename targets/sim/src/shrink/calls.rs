@@ -17,8 +17,8 @@ pub(super) fn smaller_calls(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         for count in lower(calls.count, 1) {
             with(&|calls| calls.count = count);
         }
-        for size in lower(calls.size.max, 1) {
-            with(&|calls| calls.size = Sizes::one(size));
+        for size in lower(calls.size.map_or(0, |size| size.max), 1) {
+            with(&|calls| calls.size = Some(Sizes::one(size)));
         }
         for reply in lower(calls.reply.map_or(0, |reply| reply.max), 1) {
             with(&|calls| calls.reply = Some(Sizes::one(reply)));

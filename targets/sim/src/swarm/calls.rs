@@ -23,8 +23,6 @@ pub(super) fn abilities(claimed: Abilities) -> Abilities {
 pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longest, one_way): (u64, bool)) {
     let max = rng.between(1, longest);
     let calls = Calls {
-        count: messages.count.clamp(1, CALLS_MAX),
-        size: messages.size,
         reply: (!one_way).then_some(Sizes { min: 1, max }),
         interval: messages.interval,
         arrivals: if rng.chance(0.5) {
@@ -34,6 +32,7 @@ pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longes
         },
         outstanding: rng.chance(0.5).then(|| rng.between(1, 16)),
         retry: RETRY,
+        ..Calls::of(messages.count.clamp(1, CALLS_MAX), messages.size)
     };
     *flow = Flow {
         at: flow.at,

@@ -14,6 +14,7 @@ use hawser_time::Instant;
 
 pub use self::agent::Agent;
 use self::content::Known;
+use crate::slowdown::Call;
 
 /// How many faults of one caller are reported.
 const FAULTS: usize = 4;
@@ -494,6 +495,20 @@ impl Ledger {
     pub fn times(&self, caller: usize) -> Vec<Duration> {
         let calls = self.plan.callers[caller].calls.clone();
         calls.filter_map(|call| self.time(call)).collect()
+    }
+
+    /// The calls of a caller of a flow that are done.
+    pub(crate) fn done(&self, flow: usize, caller: usize) -> impl Iterator<Item = Call> + '_ {
+        let Caller { host, calls, .. } = &self.plan.callers[caller];
+        calls.clone().filter_map(move |call| {
+            let planned = self.planned(call);
+            Some(Call {
+                flow,
+                hosts: [*host, self.plan.servers[planned.server].0],
+                bytes: planned.size,
+                took: self.time(call)?,
+            })
+        })
     }
 
     fn time(&self, call: u32) -> Option<Duration> {

@@ -1,0 +1,327 @@
+//! Slowdown: how long each call took, as a multiple of what it takes when nothing else is under way.
+//!
+//! What a call takes alone is simulated: on the same network without faults, calls of each size that there was are
+//! made one after the other, once for each kind of path (links of the same rates and delays, hosts with the same
+//! program).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::build::{Resolve, RunError};
+use crate::paths::Graph;
+use crate::run::{Options, Run};
+use crate::scenario::units::{Sizes, Span};
+use crate::scenario::workload::Traced;
+use crate::scenario::{Bounds, Calls, Flow, Hosts, Link, Rules, Scenario};
+
+/// How many groups of sizes a report has at most, each with as many calls.
+const GROUPS: usize = 10;
+/// How long calls alone may take altogether: a year.
+const LONG: Span = Span(365 * 24 * 3600 * 1_000_000_000);
+
+/// A call that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The scenario's flow.
+    pub flow: usize,
+    /// Who called whom.
+    pub hosts: [usize; 2],
+    /// The bytes of its message.
+    pub bytes: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// How calls were slowed down.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slowdown {
+    /// All of them.
+    pub all: Group,
+    /// Groups of the smallest tenth of the messages to the largest; messages of one size are in one group.
+    pub by_size: Vec<Group>,
+}
+
+/// Calls whose messages have these sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// The smallest message, in bytes.
+    pub min_bytes: u64,
+    /// The largest.
+    pub max_bytes: u64,
+    /// How many calls.
+    pub count: usize,
+    /// The mean of their slowdowns.
+    pub mean: f64,
+    /// Half are not above it.
+    pub p50: f64,
+    /// 99 of 100 are not.
+    pub p99: f64,
+    /// 999 of 1000 are not.
+    pub p999: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// The slowdown of calls of a scenario; nothing where there were none.
+///
+/// # Errors
+/// When what they take alone cannot be simulated.
+pub(crate) fn of(
+    scenario: &Scenario,
+    seed: u64,
+    calls: &[Call],
+    resolve: Resolve<'_>,
+) -> Result<Option<Slowdown>, RunError> {
+    let mut kinds = Kinds::of(scenario);
+    let mut wanted = BTreeMap::<Kind, ([usize; 2], BTreeSet<u64>)>::new();
+    for call in calls {
+        let of_kind = wanted
+            .entry(kinds.kind(call))
+            .or_insert_with(|| (call.hosts, BTreeSet::new()));
+        of_kind.1.insert(call.bytes);
+    }
+    let mut alone = BTreeMap::new();
+    for (kind, (hosts, sizes)) in wanted {
+        for call in alone_on(scenario, seed, (kind.0, hosts), &sizes, resolve)? {
+            alone.insert((kind.clone(), call.bytes), call.took);
+        }
+    }
+    let mut slowdowns: Vec<(u64, f64)> = Vec::with_capacity(calls.len());
+    for call in calls {
+        let took = alone.get(&(kinds.kind(call), call.bytes));
+        slowdowns.extend(took.map(|took| (call.bytes, call.took.div_duration_f64(*took))));
+    }
+    Ok(groups(slowdowns))
+}
+
+/// Calls of these sizes alone, one after the other.
+fn alone_on(
+    scenario: &Scenario,
+    seed: u64,
+    (flow, hosts): (usize, [usize; 2]),
+    sizes: &BTreeSet<u64>,
+    resolve: Resolve<'_>,
+) -> Result<Vec<Call>, RunError> {
+    let [from, to] = hosts.map(|host| scenario.host[host].name.clone());
+    let message = |bytes: &u64| Traced {
+        at: Duration::ZERO,
+        from: from.clone(),
+        to: to.clone(),
+        bytes: *bytes,
+    };
+    let original = scenario.flow[flow].calls.as_ref();
+    let calls = Calls {
+        reply: original.and_then(|calls| calls.reply),
+        outstanding: Some(1),
+        traced: Some(Arc::new(sizes.iter().map(message).collect())),
+        ..Calls::of(1, Sizes::one(1))
+    };
+    let alone = Scenario {
+        duration: LONG,
+        linger: Span(0),
+        forget: Span(0),
+        bounds: Bounds::default(),
+        slowdown: false,
+        link: scenario.link.iter().map(without_faults).collect(),
+        at: Vec::new(),
+        flow: vec![Flow {
+            family: scenario.flow[flow].family,
+            calls: Some(calls),
+            ..Flow::between(Hosts::from(from.clone()), Hosts::from(to.clone()))
+        }],
+        ..scenario.clone()
+    };
+    let mut run = Run::begin(
+        &alone,
+        resolve,
+        Options {
+            seed: Some(seed),
+            ..Options::default()
+        },
+    )?;
+    run.to_end();
+    Ok(run.calls())
+}
+
+fn without_faults(link: &Link) -> Link {
+    let healed = |rules: &Rules| Rules {
+        drop: None,
+        loss: None,
+        burst: None,
+        corrupt: None,
+        duplicate: None,
+        jitter: None,
+        reorder: None,
+        hold: None,
+        ..rules.clone()
+    };
+    Link {
+        both: healed(&link.both),
+        forward: healed(&link.forward),
+        backward: healed(&link.backward),
+        ..link.clone()
+    }
+}
+
+/// Slowdowns with their messages' sizes, in groups.
+fn groups(mut slowdowns: Vec<(u64, f64)>) -> Option<Slowdown> {
+    slowdowns.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let all = group(&slowdowns)?;
+    let mut by_size = Vec::new();
+    let mut rest = &slowdowns[..];
+    while let Some(groups) = GROUPS.checked_sub(by_size.len()).filter(|groups| *groups > 0) {
+        let Some(last) = rest.len().div_ceil(groups).checked_sub(1) else {
+            break;
+        };
+        let end = rest.partition_point(|(bytes, _)| *bytes <= rest[last].0);
+        by_size.extend(group(&rest[..end]));
+        rest = &rest[end..];
+    }
+    Some(Slowdown { all, by_size })
+}
+
+fn group(slowdowns: &[(u64, f64)]) -> Option<Group> {
+    let (first, last) = (slowdowns.first()?, slowdowns.last()?);
+    let mut sorted: Vec<f64> = slowdowns.iter().map(|(_, slowdown)| *slowdown).collect();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    // The nearest rank, as that of times.
+    let rank = |of_1000: usize| sorted[(count * of_1000).div_ceil(1000).max(1) - 1];
+    Some(Group {
+        min_bytes: first.0,
+        max_bytes: last.0,
+        count,
+        mean: sorted.iter().sum::<f64>() / count as f64,
+        p50: rank(500),
+        p99: rank(990),
+        p999: rank(999),
+        max: rank(1000),
+    })
+}
+
+impl fmt::Display for Slowdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slowdown of {}", self.all)?;
+        self.by_size.iter().try_for_each(|group| write!(f, "\n  {group}"))
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Group {
+            min_bytes,
+            max_bytes,
+            count,
+            mean,
+            p50,
+            p99,
+            p999,
+            max,
+        } = self;
+        write!(
+            f,
+            "{count} calls of {min_bytes} to {max_bytes} bytes: mean {mean:.2} p50 {p50:.2} p99 {p99:.2} p99.9 \
+             {p999:.2} max {max:.2}"
+        )
+    }
+}
+
+/// What calls have in common that take the same alone: the flow, and what lies on the path.
+type Kind = (usize, Arc<str>);
+
+/// Finds the kinds of paths.
+struct Kinds<'a> {
+    scenario: &'a Scenario,
+    graph: Graph,
+    /// By node: its links.
+    links: Vec<Vec<usize>>,
+    known: BTreeMap<[usize; 2], Arc<str>>,
+}
+
+impl Kinds<'_> {
+    fn of(scenario: &Scenario) -> Kinds<'_> {
+        let nodes = scenario.host.len() + scenario.switch.len();
+        let mut links = vec![Vec::new(); nodes];
+        for (number, link) in scenario.link.iter().enumerate() {
+            let ends = link.between.iter().filter_map(|end| scenario.node_number(end));
+            ends.for_each(|end| links[end].push(number));
+        }
+        Kinds {
+            scenario,
+            graph: Graph::of(scenario),
+            links,
+            known: BTreeMap::new(),
+        }
+    }
+
+    fn kind(&mut self, call: &Call) -> Kind {
+        if let Some(known) = self.known.get(&call.hosts) {
+            return (call.flow, Arc::clone(known));
+        }
+        let [from, to] = call.hosts;
+        let path: Arc<str> = format!("{} {}", self.path(from, to), self.path(to, from)).into();
+        self.known.insert(call.hosts, Arc::clone(&path));
+        (call.flow, path)
+    }
+
+    /// Rates and delays from one host to another one, over the first of the shortest paths, and what the host is.
+    fn path(&self, from: usize, to: usize) -> String {
+        let scenario = self.scenario;
+        let host = &scenario.host[from];
+        let mut text = format!(
+            "{:?} {:?} {} {:?}",
+            host.program, host.params, host.mtu, host.buffer
+        );
+        let ports = self.graph.towards(to).ports;
+        let mut node = from;
+        while node != to {
+            let link = ports[node].first().and_then(|port| self.links[node].get(*port));
+            let Some(link) = link.map(|link| &scenario.link[*link]) else {
+                break;
+            };
+            let is_forward = scenario.node_number(&link.between[0]) == Some(node);
+            let (own, next) = if is_forward {
+                (&link.forward, &link.between[1])
+            } else {
+                (&link.backward, &link.between[0])
+            };
+            let (rate, delay) = (own.rate.or(link.both.rate), own.delay.or(link.both.delay));
+            text += &format!(" {rate:?} {delay:?}");
+            let Some(next) = scenario.node_number(next) else {
+                break;
+            };
+            node = next;
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_as_many_calls_and_sizes_stay_together() {
+        // 100 calls: 40 of one byte, and 60 of sizes of their own.
+        let ones = (0..40).map(|n| (1, 1.0 + f64::from(n) / 100.0));
+        let others = (0..60).map(|n| (100 + n, 2.0));
+        let slowdown = groups(ones.chain(others).collect()).expect("calls");
+        let counts: Vec<usize> = slowdown.by_size.iter().map(|group| group.count).collect();
+        assert_eq!(counts, [40, 7, 7, 7, 7, 7, 7, 6, 6, 6]);
+        let first = slowdown.by_size[0];
+        assert_eq!(
+            (first.min_bytes, first.max_bytes, first.p50, first.p99),
+            (1, 1, 1.19, 1.39)
+        );
+        assert!((first.mean - 1.195).abs() < 1e-9);
+        assert_eq!(
+            (slowdown.all.count, slowdown.all.p999, slowdown.all.max),
+            (100, 2.0, 2.0)
+        );
+        assert_eq!(groups(Vec::new()), None);
+    }
+}
