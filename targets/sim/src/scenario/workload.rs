@@ -162,9 +162,8 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
                 .map_err(|_| wrong(line, format!("`{at}` is no time span")))?
                 .into(),
         };
-        let size: Bytes = bytes
-            .parse()
-            .map_err(|_| wrong(line, format!("`{bytes}` is no amount of data")))?;
+        let whole = bytes.parse().map(Bytes).or_else(|_| bytes.parse::<Bytes>());
+        let size = whole.map_err(|_| wrong(line, format!("`{bytes}` is no amount of data")))?;
         if size.0 == 0 {
             return Err(wrong(line, "a message has a byte at least".to_owned()));
         }
