@@ -141,9 +141,9 @@ fn plan(
 /// The calls of a host.
 fn draw(calls: &Calls, interval: Duration, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
     let mut next = Duration::ZERO;
-    let most = calls.at_most.map_or(u64::MAX, |most| most.0);
+    let limit = calls.at_most.map_or(u64::MAX, |limit| limit.0);
     let size = |rng: &mut Rng| match (&calls.distribution, calls.size) {
-        (Some(distribution), _) => distribution.draw(rng).min(most),
+        (Some(distribution), _) => distribution.draw(rng).min(limit),
         (None, size) => size.map_or(1, |size| rng.between(size.min, size.max)),
     };
     let draw = |_| {

@@ -185,12 +185,12 @@ impl Run {
     }
 
     /// Lets everything happen that is left.
-    pub(crate) fn to_end(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.go_on(|_, _| false);
     }
 
     /// The calls that are done.
-    pub(crate) fn calls(&self) -> Vec<slowdown::Call> {
+    pub(crate) fn calls(&self) -> Vec<crate::app::calls::Call> {
         let mut all = Vec::new();
         for flow in &self.built.flows {
             if let Ends::Calls { ledger, caller, .. } = &flow.ends {

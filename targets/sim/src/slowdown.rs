@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::app::calls::Call;
 use crate::build::{Resolve, RunError};
 use crate::paths::Graph;
 use crate::run::{Options, Run};
@@ -22,19 +23,6 @@ use crate::scenario::{Bounds, Calls, Flow, Hosts, Link, Rules, Scenario};
 const GROUPS: usize = 10;
 /// How long calls alone may take altogether: a year.
 const LONG: Span = Span(365 * 24 * 3600 * 1_000_000_000);
-
-/// A call that is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The scenario's flow.
-    pub flow: usize,
-    /// Who called whom.
-    pub hosts: [usize; 2],
-    /// The bytes of its message.
-    pub bytes: u64,
-    /// How long it took.
-    pub took: Duration,
-}
 
 /// How calls were slowed down.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -143,7 +131,7 @@ fn alone_on(
             ..Options::default()
         },
     )?;
-    run.to_end();
+    run.finish();
     Ok(run.calls())
 }
 

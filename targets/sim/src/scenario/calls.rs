@@ -82,7 +82,7 @@ impl Calls {
     /// The mean size of its messages.
     fn mean(&self) -> f64 {
         match (&self.distribution, self.size) {
-            (Some(distribution), _) => distribution.mean(self.at_most.map_or(u64::MAX, |most| most.0)),
+            (Some(distribution), _) => distribution.mean(self.at_most.map_or(u64::MAX, |limit| limit.0)),
             (None, Some(size)) => (size.min + size.max) as f64 / 2.0,
             (None, None) => 0.0,
         }
@@ -148,7 +148,7 @@ impl Calls {
             let distribution = Distribution::parse(&text("size_file", file)?, &key, file)?;
             let longest = distribution
                 .largest()
-                .min(self.at_most.map_or(u64::MAX, |most| most.0));
+                .min(self.at_most.map_or(u64::MAX, |limit| limit.0));
             if longest > LONGEST {
                 let message =
                     format!("{file}: a message of {longest} bytes is longer than the limit of {LONGEST}");

@@ -55,8 +55,8 @@ const MESSAGE: &str = "a line is a time, two hosts and an amount: 1.5ms h0 h3 20
 /// The lines of a file that have something, with their numbers and fields.
 fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     text.lines().enumerate().filter_map(|(number, line)| {
-        let said = line.split('#').next().unwrap_or_default();
-        let fields: Vec<&str> = said.split_whitespace().collect();
+        let content = line.split('#').next().unwrap_or_default();
+        let fields: Vec<&str> = content.split_whitespace().collect();
         (!fields.is_empty()).then_some((number + 1, fields))
     })
 }
@@ -89,11 +89,11 @@ impl Distribution {
             if !(0.0..=1.0).contains(&share) {
                 return Err(wrong(line, format!("a share of {share} is not between 0 and 1")));
             }
-            let (before, least) = steps.last().copied().unwrap_or((0, 0.0));
-            if bytes <= before || share < least {
+            let (before, share_before) = steps.last().copied().unwrap_or((0, 0.0));
+            if bytes <= before || share < share_before {
                 return Err(wrong(
                     line,
-                    format!("{bytes} {share} follows {before} {least}, and both have to rise"),
+                    format!("{bytes} {share} follows {before} {share_before}, and both have to rise"),
                 ));
             }
             if steps.len() == LINES_MAX {
@@ -118,15 +118,15 @@ impl Distribution {
         self.steps[step.min(self.steps.len() - 1)].0
     }
 
-    /// The mean size of messages, those above `most` counting as long as that.
+    /// The mean size of messages, those above `limit` counting as long as that.
     #[must_use]
-    pub fn mean(&self, most: u64) -> f64 {
+    pub fn mean(&self, limit: u64) -> f64 {
         let before = [0.0]
             .into_iter()
             .chain(self.steps.iter().map(|(_, share)| *share));
         let steps = self.steps.iter().zip(before);
         steps
-            .map(|((bytes, share), before)| (share - before) * *bytes.min(&most) as f64)
+            .map(|((bytes, share), before)| (share - before) * *bytes.min(&limit) as f64)
             .sum()
     }
 

@@ -14,7 +14,6 @@ use hawser_time::Instant;
 
 pub use self::agent::Agent;
 use self::content::Known;
-use crate::slowdown::Call;
 
 /// How many faults of one caller are reported.
 const FAULTS: usize = 4;
@@ -64,6 +63,19 @@ pub struct Plan {
     pub servers: Vec<(usize, SocketAddr)>,
     /// All calls.
     pub calls: Vec<Planned>,
+}
+
+/// A call that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The scenario's flow.
+    pub flow: usize,
+    /// Who called whom.
+    pub hosts: [usize; 2],
+    /// The bytes of its message.
+    pub bytes: u64,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// How far a call is.
