@@ -76,6 +76,13 @@ fn calls_between_two_processes_are_answered_and_their_times_reported() {
                 "{program}: {result}"
             );
             assert!(latency("p50") <= latency("p99.9") && latency("p99.9") <= latency("max"));
+            // Little's law: four calls are under way all the time.
+            let (mean, seconds) = (latency("mean") as f64, result["seconds"].as_f64().unwrap_or(0.0));
+            let under_way = mean * 200.0 / (seconds * 1e9);
+            assert!(
+                (2.5..=4.1).contains(&under_way),
+                "{program}: {under_way} calls under way: {result}"
+            );
             let buckets = result["histogram_ns"].as_array().ok_or("a histogram")?;
             let counted: u64 = buckets.iter().filter_map(|bucket| bucket[1].as_u64()).sum();
             assert_eq!(counted, 200, "{program}: each call is in the histogram");

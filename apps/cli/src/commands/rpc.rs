@@ -16,6 +16,9 @@ use crate::progress;
 /// The longest message.
 const MAX_SIZE: u32 = 64 << 20;
 
+/// The longest time that is told from longer ones: an hour, in nanoseconds.
+const LONGEST: u64 = 3_600_000_000_000;
+
 /// How long a command sleeps at most, and how often the progress is shown.
 const SHOWN: Duration = Duration::from_millis(100);
 
@@ -201,7 +204,7 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
     let mut under_way: HashMap<Call, Instant> = HashMap::new();
     let mut over = Vec::new();
     let mut run = Run {
-        histogram: Histogram::new(3).map_err(Exit::environment)?,
+        histogram: Histogram::new_with_bounds(1, LONGEST, 3).map_err(Exit::environment)?,
         failed: 0,
         first_failure: None,
         took: Duration::ZERO,
@@ -282,7 +285,7 @@ fn report(args: &Calls, run: &Run) {
             .collect();
         latency.insert("min".to_owned(), histogram.min().into());
         latency.insert("max".to_owned(), histogram.max().into());
-        latency.insert("mean".to_owned(), histogram.mean().round().into());
+        latency.insert("mean".to_owned(), (histogram.mean().round() as u64).into());
         let buckets: Vec<_> = histogram
             .iter_recorded()
             .map(|bucket| json!([bucket.value_iterated_to(), bucket.count_at_value()]))
