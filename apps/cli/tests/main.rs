@@ -27,7 +27,6 @@ mod policy;
 mod proxy;
 mod python;
 mod readme;
-mod rpc;
 mod session;
 mod steer;
 mod step;

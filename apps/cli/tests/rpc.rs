@@ -1,11 +1,20 @@
 //! `hawser rpc serve` and `call`, two processes at the ends of a pair of Ethernet devices.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use hawser::host::netns::{Namespace, Netlink};
-use hawser_testing::{TestResult, skip};
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 use serde_json::Value;
+
+const TESTS: &[Test] = tests![
+    calls_between_two_processes_are_answered_and_their_times_reported,
+    a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason,
+];
+
+fn main() -> ExitCode {
+    in_user_namespace("hawser rpc between two processes", TESTS)
+}
 
 /// A process that ends with its test.
 struct Running(Child);
@@ -23,20 +32,15 @@ fn rpc(arguments: &str) -> Command {
     command
 }
 
-/// A test in a network of two devices; skipped where the user may not have one.
-fn between_devices(name: &str, test: impl Fn() -> TestResult + Sync) {
-    let namespace = match Namespace::create() {
-        Ok(namespace) => namespace,
-        Err(error) => return skip(name, error),
-    };
-    let result = namespace.run(|| -> TestResult {
+/// A test in a network of two devices.
+fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
+    Namespace::create()?.run(|| -> TestResult {
         let mut netlink = Netlink::open()?;
         netlink.add_veth("hawser0", "hawser1", &Namespace::current()?)?;
         netlink.bring_up("hawser0")?;
         netlink.bring_up("hawser1")?;
         test()
-    });
-    result.expect("a namespace").expect("the test passes");
+    })?
 }
 
 /// A server that has said that it listens.
@@ -56,9 +60,8 @@ fn call(program: &str, more: &str) -> TestResult<Output> {
     Ok(rpc(&format!("call 10.9.0.1:7000 --program {program} {device}{more}")).output()?)
 }
 
-#[test]
-fn calls_between_two_processes_are_answered_and_their_times_reported() {
-    between_devices("calls_between_two_processes", || {
+fn calls_between_two_processes_are_answered_and_their_times_reported() -> TestResult {
+    between_devices(|| {
         for program in ["homa", "tcp"] {
             let _server = serve(program, "")?;
             let output = call(program, " --calls 200 --concurrency 4 --size 3000 --json")?;
@@ -94,12 +97,11 @@ fn calls_between_two_processes_are_answered_and_their_times_reported() {
             );
         }
         Ok(())
-    });
+    })
 }
 
-#[test]
-fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() {
-    between_devices("a_server_that_is_absent", || {
+fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() -> TestResult {
+    between_devices(|| {
         let output = call("homa", " --calls 1 --deadline 1")?;
         assert_eq!(output.status.code(), Some(5));
         let text = String::from_utf8(output.stderr)?;
@@ -111,5 +113,5 @@ fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() {
         let text = String::from_utf8(output.stderr)?;
         assert!(text.contains("10.9.0.1:7000 refused: Message too long"), "{text}");
         Ok(())
-    });
+    })
 }

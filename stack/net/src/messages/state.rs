@@ -35,7 +35,7 @@ pub struct RequestId(pub(super) u64);
 /// A request that has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// Its name, for [`Endpoint::answer`].
+    /// Its name, for [`Endpoint::answer`](crate::Endpoint::answer).
     pub id: RequestId,
     /// Who sent it.
     pub peer: SocketAddr,
