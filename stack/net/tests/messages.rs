@@ -319,7 +319,7 @@ fn the_deadline_ends_a_call_and_its_late_reply_goes_nowhere() {
         assert!((300 * MS..=301 * MS).contains(&took), "{program}: {took}");
         pair.ends[1]
             .answer(request.id, b"late")
-            .expect("nobody is told that it is late");
+            .expect("nobody learns that it is late");
         let call = pair.call(b"next");
         let request = pair.requests(1).remove(0);
         assert_eq!(request.message, b"next", "{program}: once");

@@ -256,7 +256,7 @@ fn add_hosts(
 fn ports(scenario: &Scenario) -> Vec<Port> {
     let hosts = scenario.host.iter().map(|host| Port {
         priorities: host.priorities,
-        // Without a limit: it says what waits.
+        // Without a limit: it counts the bytes in the queues.
         pool: host.device_queue.map(|_| Arc::new(Pool::new(u64::MAX))),
         ..Port::default()
     });

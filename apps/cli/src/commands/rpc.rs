@@ -16,7 +16,7 @@ use crate::progress;
 /// The longest message.
 const MAX_SIZE: u32 = 64 << 20;
 
-/// The longest time that is told from longer ones: an hour, in nanoseconds.
+/// The longest time that the histogram distinguishes from longer ones: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// How long a command sleeps at most, and how often the progress is shown.

@@ -48,7 +48,7 @@ struct Arrival<'a> {
 /// Who takes a packet.
 enum Taker {
     Parser(usize),
-    /// No program: its sender is told so.
+    /// No program: its sender gets an ICMP error.
     NoParser,
     /// It was dropped, and counted.
     Nobody,

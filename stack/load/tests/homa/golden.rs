@@ -106,7 +106,7 @@ fn packets_equal_those_of_the_modules_header() {
     ] {
         golden.field(name, field);
     }
-    // A data packet that acknowledges, and the ACK of what waits.
+    // A data packet that acknowledges, and the ACK of the calls that have none yet.
     let (first, _) = whole_call(&mut stage);
     stage.call(70_000);
     let data = stage.take().swap_remove(0);

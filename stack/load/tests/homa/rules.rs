@@ -380,7 +380,7 @@ fn forged_resends_make_no_flood() {
     stage.put(RESEND, &[(SENDER_ID, 6), (RESEND_LENGTH, 1_000_000)], &[]);
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].bytes.len()), (vec![UNKNOWN], 28));
-    // The longest answer to a stranger: 80 bytes to 28.
+    // The longest answer to a packet of an unknown call: 80 bytes to 28.
     stage.put(NEED_ACK, &[(SENDER_ID, 7)], &[]);
     assert_eq!((stage.take()[0].bytes.len(), size(NEED_ACK)), (80, 28));
 }

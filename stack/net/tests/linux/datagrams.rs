@@ -5,17 +5,20 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::thread;
 
-use hawser_net::host;
+use hawser_net::{Endpoint, host};
 
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_v4, linux_v6, poll_until, ready};
 
+/// An endpoint of the program in UDP.
+fn endpoint(stage: &Stage) -> TestResult<Endpoint> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
+    let program = hawser_load::programs::resolve(&program.display().to_string(), &[])?;
+    Ok(host::open(program, stage.setup())?)
+}
+
 /// Linux verifies the checksum of each answer, and shows what it holds and where it comes from.
 pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
-    let mut endpoint = host::open(
-        hawser_load::programs::resolve(&program.display().to_string(), &[])?,
-        stage.setup(),
-    )?;
+    let mut endpoint = endpoint(stage)?;
     for (ours, linux) in [(hawser_v4(), linux_v4()), (hawser_v6(), linux_v6())] {
         let at = SocketAddr::new(ours, 4791);
         let listener = endpoint.listen(at, 4)?;
@@ -63,11 +66,7 @@ pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
 
 /// A port that no parser is registered for is unreachable, and others go on.
 pub(crate) fn other_ports_are_unreachable(stage: &Stage) -> TestResult {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
-    let mut endpoint = host::open(
-        hawser_load::programs::resolve(&program.display().to_string(), &[])?,
-        stage.setup(),
-    )?;
+    let mut endpoint = endpoint(stage)?;
     for (ours, linux) in [(hawser_v4(), linux_v4()), (hawser_v6(), linux_v6())] {
         let socket = UdpSocket::bind(SocketAddr::new(linux, 0))?;
         socket.set_read_timeout(Some(TIMEOUT))?;
