@@ -179,13 +179,13 @@ impl AsyncWrite for Line {
     }
 }
 
-/// An answer's body, until whose end a request is being answered.
-pub(super) struct Until<B> {
+/// An answer's body, and what ends with it.
+pub(super) struct Until<B, T> {
     pub(super) body: B,
-    pub(super) _answering: Answering,
+    pub(super) _ends: T,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Until<B> {
+impl<B: Body<Data = Bytes> + Unpin, T: Unpin> Body for Until<B, T> {
     type Data = Bytes;
     type Error = B::Error;
 

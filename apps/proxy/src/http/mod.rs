@@ -64,9 +64,12 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
     let service = service_fn(|request| {
         let (promised, line) = (Arc::clone(&promised), line.clone());
         async move {
-            let _answering = line.answering();
+            let answering = line.answering();
             let answer = answer(client, request, &promised, &line).await;
-            Ok::<_, Infallible>(answer.map(|body| Until { body, _answering }))
+            Ok::<_, Infallible>(answer.map(|body| Until {
+                body,
+                _ends: answering,
+            }))
         }
     });
     let connection = http1::Builder::new()
@@ -179,7 +182,7 @@ async fn forwarded(
     request::via(request.headers_mut(), version);
     request.headers_mut().insert(header::HOST, forward.host);
     let limit = asked.front.settings.limits.answer;
-    let (request, interims) = listen(request, version);
+    let (request, interims, answered) = listen(request, version);
     let exchanged = tokio::time::timeout(limit, exchange(connected, request));
     match with_interims(exchanged, interims, line).await {
         Err(_) => {
@@ -199,7 +202,13 @@ async fn forwarded(
                 candidate,
                 status: response.status().as_u16(),
             });
-            response.map(BodyExt::boxed)
+            response.map(|body| {
+                Until {
+                    body,
+                    _ends: answered,
+                }
+                .boxed()
+            })
         }
         Ok(Err(error)) => {
             memory.died(Failure::Reset);
@@ -209,16 +218,30 @@ async fn forwarded(
     }
 }
 
-/// A request as it is forwarded, and the interim answers to it that are passed on: those that the client
-/// can understand (RFC 9110, 15.2), except for 100.
+/// A request as it is forwarded, the interim answers to it that are passed on, and what is dropped at the
+/// end of its answer. Interim answers are those that the client can understand (RFC 9110, 15.2), except
+/// for 100.
 ///
 /// A body that its client holds back until it is asked for is not asked for before the origin has done so
 /// (RFC 9110, 10.1.1), which may refuse it unseen: hyper sends 100 for the origin then.
-fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc::Receiver<Vec<u8>>) {
+fn listen(
+    request: Request<Incoming>,
+    version: Version,
+) -> (Request<Body>, mpsc::Receiver<Vec<u8>>, oneshot::Sender<()>) {
     let (resume, resumed) = oneshot::channel::<()>();
+    let (answer, answered) = oneshot::channel::<()>();
     let is_held = request::expects_continue(request.version(), request.headers());
-    // Some origins know nothing of it.
-    let resumed = async { drop(tokio::time::timeout(CONTINUE_IN, resumed).await) };
+    let resumed = async {
+        match tokio::time::timeout(CONTINUE_IN, resumed).await {
+            // The answer came first: the body is not wanted, and its place in the connection stays empty.
+            Ok(Err(_)) => {
+                let _ = answered.await;
+                false
+            }
+            // Some origins know nothing of it.
+            Ok(Ok(())) | Err(_) => true,
+        }
+    };
     let mut request = match is_held {
         true => request.map(|body| {
             Held {
@@ -243,7 +266,7 @@ fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc:
             ));
         }
     });
-    (request, passed)
+    (request, passed, answer)
 }
 
 /// The exchange's result, once the interim answers that came before it have left.
@@ -266,10 +289,10 @@ async fn with_interims<T>(
     result
 }
 
-/// A body of which nothing is read before it may be.
+/// A body of which nothing is read before it is known to be wanted, and nothing at all if it is not.
 struct Held {
     body: Incoming,
-    resumed: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+    resumed: Option<Pin<Box<dyn Future<Output = bool> + Send + Sync>>>,
 }
 
 impl hyper::body::Body for Held {
@@ -281,7 +304,11 @@ impl hyper::body::Body for Held {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         if let Some(resumed) = &mut self.resumed {
-            ready!(resumed.as_mut().poll(context));
+            let is_wanted = ready!(resumed.as_mut().poll(context));
+            if !is_wanted {
+                // Too short: hyper closes the connection.
+                return Poll::Ready(None);
+            }
             self.resumed = None;
         }
         Pin::new(&mut self.body).poll_frame(context)
