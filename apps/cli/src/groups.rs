@@ -25,6 +25,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "script",
             "swarm",
             "mutants",
+            "sweep",
         ],
     ),
     (

@@ -28,7 +28,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{
     attach, audit, bench, build, cat, check, cib, debug, demo, detach, dissector, emit, events, experiment,
     explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, rpc,
-    script, send, serve, shrink, sim, steer, step, swarm, trace, watch,
+    script, send, serve, shrink, sim, steer, step, swarm, sweep, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -77,6 +77,7 @@ enum Command {
     Script(script::Args),
     Step(step::Args),
     Swarm(swarm::Args),
+    Sweep(sweep::Args),
     Mutants(mutants::Args),
     Serve(serve::Args),
     Get(get::Args),
@@ -128,6 +129,7 @@ fn main() -> std::process::ExitCode {
         Command::Script(args) => script::run(&args),
         Command::Step(args) => step::run(&args),
         Command::Swarm(args) => swarm::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Mutants(args) => mutants::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),

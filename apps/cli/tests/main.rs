@@ -30,6 +30,7 @@ mod readme;
 mod session;
 mod steer;
 mod step;
+mod sweep;
 mod trace;
 mod trace_hosts;
 mod tun;

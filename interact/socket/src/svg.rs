@@ -1,4 +1,6 @@
-//! Documents of SVG, for everything here that draws.
+//! Documents of SVG, for everything here that draws; [`plot`] draws figures.
+
+pub mod plot;
 
 /// A document of this size in pixels, on white, around elements that are written already.
 #[must_use]

@@ -4,6 +4,7 @@
 //! * [`run_pictured`]: a run, and what it is drawn from
 //! * [`why`]: why a run failed; [`shrink`]: the smallest scenario that still fails
 //! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: what checks of a program should notice
+//! * [`sweep`]: a scenario with values that vary, and seeds, as tasks
 //!
 //! The simulator knows programs by a function from their names; here that function is [`Programs`].
 
@@ -14,6 +15,7 @@ pub mod debug;
 pub mod mutants;
 mod picture;
 mod story;
+pub mod sweep;
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -85,17 +87,19 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
         path: path.to_owned(),
         error,
     })?;
+    read_beside(&mut scenario, path).map_err(|error| LoadError::Scenario {
+        path: path.to_owned(),
+        error: error.located(&text),
+    })?;
+    Ok(scenario)
+}
+
+/// Takes a scenario's files as relative to its own, and reads those that it needs.
+fn read_beside(scenario: &mut Scenario, path: &Path) -> Result<(), ScenarioError> {
     if let Some(directory) = path.parent() {
         scenario.relative_to(directory);
     }
-    let mut read = |file: &str| std::fs::read_to_string(file).map_err(|error| error.to_string());
-    scenario
-        .read_files(&mut read)
-        .map_err(|error| LoadError::Scenario {
-            path: path.to_owned(),
-            error: error.located(&text),
-        })?;
-    Ok(scenario)
+    scenario.read_files(&mut |file| std::fs::read_to_string(file).map_err(|error| error.to_string()))
 }
 
 /// Sets a param of a scenario's program, as its `params` would: `RTO=3s`, `WINDOW=32`.
@@ -125,10 +129,14 @@ pub fn set_engine(scenario: &mut Scenario, engine: Engine) {
 /// The engine that a scenario chooses for its programs.
 #[must_use]
 pub fn engine(scenario: &Scenario) -> Option<Engine> {
-    scenario.engine.map(|engine| match engine {
+    scenario.engine.map(engine_of)
+}
+
+fn engine_of(engine: hawser_sim::scenario::Engine) -> Engine {
+    match engine {
         hawser_sim::scenario::Engine::Interp => Engine::Interp,
         hawser_sim::scenario::Engine::Native => Engine::Native,
-    })
+    }
 }
 
 /// Runs a scenario. `seed` stands in for the scenario's own, `capture` takes every packet as

@@ -19,11 +19,12 @@ mod itcp;
 mod list;
 mod multi;
 mod neat;
-mod plot;
 mod report;
 mod stage;
 mod transfer;
 mod video;
+
+use hawser::interact::svg::plot;
 
 pub use bare::Bare;
 pub use experiment::{Context, Experiment, Outcome};

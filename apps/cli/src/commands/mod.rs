@@ -37,5 +37,6 @@ pub(crate) mod sim;
 pub(crate) mod steer;
 pub(crate) mod step;
 pub(crate) mod swarm;
+pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod watch;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hawser::interact::svg::{document, escape};
+use super::{document, escape};
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 64.0;
@@ -15,15 +15,24 @@ const COLOURS: [&str; 7] = [
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f",
 ];
 
-pub(crate) struct Line {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
+/// A line with its name.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What the legend calls it.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
 }
 
-pub(crate) struct Axes<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) x: &'a str,
-    pub(crate) y: &'a str,
+/// What stands beside a drawing.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes<'a> {
+    /// Above it.
+    pub title: &'a str,
+    /// Below it: what goes from left to right, with its unit.
+    pub x: &'a str,
+    /// On its left: what goes up, with its unit.
+    pub y: &'a str,
 }
 
 /// A round step with which about five of them make `span`.
@@ -134,7 +143,8 @@ impl Frame {
 }
 
 /// Lines over a common axis, from 0 up.
-pub(crate) fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
+#[must_use]
+pub fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let low = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
     let low = if low.is_finite() { low } else { 0.0 };
@@ -160,14 +170,17 @@ pub(crate) fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
 }
 
 /// A group of bars, one of each kind.
-pub(crate) struct Group {
-    pub(crate) name: String,
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What stands below it.
+    pub name: String,
     /// Height, least and most; as many as there are kinds.
-    pub(crate) bars: Vec<(f64, f64, f64)>,
+    pub bars: Vec<(f64, f64, f64)>,
 }
 
 /// Bars side by side, with the minimum and the maximum of each.
-pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> String {
+#[must_use]
+pub fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> String {
     let top = groups
         .iter()
         .flat_map(|group| &group.bars)

@@ -1,0 +1,68 @@
+//! The folder of a sweep: a file for each result, and what is made of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hawser::sim::sweep::{Done, Task};
+
+use crate::exit::{Exit, Outcome};
+
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn open(path: &Path) -> Result<Folder, Exit> {
+        let path = path.to_owned();
+        let results = path.join("results");
+        fs::create_dir_all(&results)
+            .map_err(|error| Exit::environment(format!("cannot make {}: {error}", results.display())))?;
+        Ok(Folder { path })
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn result(&self, id: &str) -> PathBuf {
+        self.path.join("results").join(format!("{id}.json"))
+    }
+
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// A task's result; nothing where there is none, or what there is is not it.
+    pub(super) fn get(&self, id: &str) -> Option<Done> {
+        let text = fs::read(self.result(id)).ok()?;
+        let done: Done = serde_json::from_slice(&text).ok()?;
+        (done.id == id).then_some(done)
+    }
+
+    /// Keeps a result. It is there as a whole or not at all, even when this ends in the middle.
+    pub(super) fn keep(&self, done: &Done) -> Outcome {
+        let text = serde_json::to_vec(done).map_err(Exit::failed)?;
+        self.write(&self.result(&done.id), &text)
+    }
+
+    /// Writes a file as a whole or not at all.
+    pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> Outcome {
+        let whole = || {
+            let folder = hawser_temporary::Folder::within(&self.path)?;
+            let written = folder.join("written");
+            fs::write(&written, bytes)?;
+            fs::rename(&written, path)
+        };
+        whole().map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))
+    }
+
+    /// The scenario of a run that failed, as a file, and the command that repeats it.
+    pub(super) fn failed(&self, task: &Task) -> Result<String, Exit> {
+        let folder = self.path.join("failed");
+        fs::create_dir_all(&folder)
+            .map_err(|error| Exit::environment(format!("cannot make {}: {error}", folder.display())))?;
+        let path = folder.join(format!("{}.toml", task.id));
+        crate::commands::shrink::save(&path, &task.scenario)?;
+        Ok(format!("hawser replay {} --seed {}", path.display(), task.seed))
+    }
+}

@@ -1,0 +1,115 @@
+//! Tasks on the processors of this machine: a few workers, each with a task at a time.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use hawser::sim::sweep::Done;
+use serde::Deserialize;
+
+use super::{Args, Failure, Given};
+use crate::exit::{Exit, Outcome};
+
+/// How often a task is begun whose workers die.
+pub(super) const TRIES: usize = 3;
+
+pub(super) fn run(args: &Args, tasks: &BTreeMap<usize, &str>, take: Given<'_>) -> Outcome {
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or_else(processors, usize::from).min(tasks.len());
+    let numbers: Vec<usize> = tasks.keys().copied().collect();
+    let next = AtomicUsize::new(0);
+    let (results, done) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (results, next, numbers) = (results.clone(), &next, &numbers);
+            scope.spawn(move || {
+                let mut worker = None;
+                while let Some(number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if results.send(tried(args, &mut worker, *number)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(results);
+        done.into_iter().try_for_each(|given| take(given?))
+    })
+}
+
+/// A task's result, by this worker or the next one; an error is about this machine.
+fn tried(args: &Args, worker: &mut Option<Worker>, number: usize) -> Result<Result<Done, Failure>, Exit> {
+    let cannot = |error: io::Error| Exit::environment(format!("cannot start a worker: {error}"));
+    for _ in 0..TRIES {
+        let current = match worker {
+            Some(current) => current,
+            None => worker.insert(Worker::start(args).map_err(cannot)?),
+        };
+        match current.run(number) {
+            Ok(answer) => return Ok(answer.given(number)),
+            // It has died: another one takes its place.
+            Err(_) => *worker = None,
+        }
+    }
+    let why = format!("its worker was killed, {TRIES} times");
+    Ok(Err(Failure { number, why }))
+}
+
+/// What a worker answers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Answer {
+    Done(Done),
+    Error { error: String },
+}
+
+impl Answer {
+    pub(super) fn given(self, number: usize) -> Result<Done, Failure> {
+        match self {
+            Answer::Done(done) => Ok(done),
+            Answer::Error { error } => Err(Failure { number, why: error }),
+        }
+    }
+}
+
+struct Worker {
+    process: Child,
+    numbers: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start(args: &Args) -> io::Result<Worker> {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("sweep").arg(&args.file).arg("--worker");
+        if args.native.allow_native {
+            command.arg("--allow-native");
+        }
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        match (process.stdin.take(), process.stdout.take()) {
+            (Some(numbers), Some(answers)) => Ok(Worker {
+                process,
+                numbers,
+                answers: BufReader::new(answers),
+            }),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn run(&mut self, number: usize) -> io::Result<Answer> {
+        writeln!(self.numbers, "{number}")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+impl Drop for Worker {
+    /// It works for nobody any more.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

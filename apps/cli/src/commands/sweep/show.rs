@@ -1,0 +1,138 @@
+//! What a sweep ends with: tables, drawings, and what failed.
+
+use hawser::sim::sweep::{Sweep, Table, Task};
+use serde_json::json;
+
+use super::folder::Folder;
+use super::{Args, Failure, picture};
+use crate::exit::{Exit, Outcome};
+
+/// Merges the results into tables, and prints what came of the sweep.
+pub(super) fn finish(
+    args: &Args,
+    sweep: &Sweep,
+    tasks: &[Task],
+    found: usize,
+    failures: &[Failure],
+    folder: &Folder,
+) -> Outcome {
+    let table = sweep.table(tasks, &|task| folder.get(&task.id));
+    folder.write(&folder.file("table.csv"), table.csv().as_bytes())?;
+    let rows = serde_json::to_vec_pretty(&table).map_err(Exit::failed)?;
+    folder.write(&folder.file("table.json"), &rows)?;
+    for (name, svg) in picture::of(&table) {
+        folder.write(&folder.file(&format!("{name}.svg")), svg.as_bytes())?;
+    }
+    let mut broken = Vec::new();
+    for (task, row) in tasks.iter().zip(&table.rows) {
+        if row.ok == Some(false) {
+            broken.push((task, "the run broke its promise".to_owned(), folder.failed(task)?));
+        }
+    }
+    for failure in failures {
+        if let Some(task) = tasks.get(failure.number - 1) {
+            broken.push((task, failure.why.clone(), folder.failed(task)?));
+        }
+    }
+    let ran = table.rows.iter().filter(|row| row.ok.is_some()).count();
+    if args.json {
+        let broken: Vec<_> = broken
+            .iter()
+            .map(|(task, why, command)| {
+                json!({
+                    "number": task.number, "id": task.id, "choices": task.choices, "seed": task.seed, "why": why,
+                    "command": command,
+                })
+            })
+            .collect();
+        let object = json!({
+            "ok": broken.is_empty(), "tasks": tasks.len(), "ran": ran - found, "kept": found, "failed": broken,
+            "folder": args.out.display().to_string(),
+        });
+        print!("{object:#}\n");
+    } else {
+        print!("{}", text(&table));
+        println!(
+            "{} tasks: {} ran, {found} had a result already; tables and drawings are in {}",
+            tasks.len(),
+            ran - found,
+            args.out.display()
+        );
+        for (task, why, command) in &broken {
+            println!(
+                "failed: {why}; repeat it with: {command}",
+                why = described(&table, task, why)
+            );
+        }
+    }
+    match broken.len() {
+        0 => Ok(()),
+        count => Err(Exit::failed(format!("{count} of {} tasks failed", tasks.len()))),
+    }
+}
+
+fn described(table: &Table, task: &Task, why: &str) -> String {
+    let values = table.axes.iter().zip(&task.choices);
+    let values: String = values
+        .map(|(axis, choice)| format!("{axis} = {choice}, "))
+        .collect();
+    format!("{values}seed {}: {why}", task.seed)
+}
+
+/// A line for each choice of values: the means, with the low and the high where there are several seeds.
+fn text(table: &Table) -> String {
+    let head = table
+        .axes
+        .iter()
+        .cloned()
+        .chain(["runs".into()])
+        .chain(table.columns.iter().cloned());
+    let mut lines: Vec<Vec<String>> = vec![head.collect()];
+    for group in table.groups() {
+        let mut line = group.choices.to_vec();
+        line.push(group.runs.to_string());
+        line.extend(group.figures.iter().map(|figure| match figure {
+            None => "-".to_owned(),
+            Some([mean, low, high]) if low == high => short(*mean),
+            Some([mean, low, high]) => format!("{} ({} to {})", short(*mean), short(*low), short(*high)),
+        }));
+        lines.push(line);
+    }
+    let width = |place: usize| {
+        let widths = lines
+            .iter()
+            .filter_map(|line| Some(line.get(place)?.chars().count()));
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+    let padded = |line: &Vec<String>| {
+        let fields = line.iter().zip(&widths);
+        let line: String = fields
+            .map(|(field, width)| format!("{field:<width$}  "))
+            .collect();
+        format!("{}\n", line.trim_end())
+    };
+    lines.iter().map(padded).collect()
+}
+
+/// Four digits that count.
+fn short(value: f64) -> String {
+    let size = value.abs().max(f64::MIN_POSITIVE).log10().floor();
+    let places = (3.0 - size).clamp(0.0, 9.0) as usize;
+    let text = format!("{value:.places$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 1.0, 0.012_345_6, 123.456, 9_876_543.2].map(short);
+        assert_eq!(texts, ["0", "1", "0.01235", "123.5", "9876543"]);
+    }
+}

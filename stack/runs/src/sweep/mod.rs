@@ -1,0 +1,351 @@
+//! Sweeps: a scenario with values that vary, and seeds, as tasks of one run each.
+//!
+//! A sweep's file names a scenario, the keys of it that vary with their values, and seeds. Every choice of values with
+//! every seed is a [`Task`]. A task's id is a hash of all that its result depends on: whoever has a result of that id
+//! need not run the task again.
+
+mod axes;
+mod table;
+mod task;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use hawser_load::Engine;
+use hawser_load::programs::{Error, Programs};
+use hawser_sim::scenario::error::read;
+use hawser_sim::{Scenario, ScenarioError};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::LoadError;
+use axes::Axis;
+use table::Column;
+pub use table::{Group, Row, Table};
+pub use task::{Done, Task};
+
+/// More tasks than that are taken for a mistake.
+pub const MAX_TASKS: usize = 1_000_000;
+
+/// A sweep's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    scenario: PathBuf,
+    seeds: Option<toml::Value>,
+    engine: Option<hawser_sim::scenario::Engine>,
+    #[serde(default)]
+    vary: Vec<axes::Written>,
+    #[serde(default)]
+    column: Vec<table::Written>,
+}
+
+/// A sweep: what its tasks are, and what is shown of their results.
+#[derive(Debug)]
+pub struct Sweep {
+    scenario: PathBuf,
+    base: toml::Table,
+    axes: Vec<Axis>,
+    seeds: Vec<u64>,
+    columns: Vec<Column>,
+    engine: Option<Engine>,
+    /// The files that it was read from: its own, and its scenario's.
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// Why a sweep's file gives no tasks.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A file is missing or wrong.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A choice of values gives no scenario that can be run.
+    #[error("with {choice}: {error}")]
+    Choice {
+        /// The values.
+        choice: String,
+        /// What is wrong with the scenario.
+        error: ScenarioError,
+    },
+    /// A program cannot be run.
+    #[error("{0}")]
+    Program(#[from] Error),
+}
+
+fn read_text(path: &Path) -> Result<String, LoadError> {
+    std::fs::read_to_string(path).map_err(|error| LoadError::Read {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+impl Sweep {
+    /// Reads a sweep; its scenario is a file relative to it.
+    ///
+    /// # Errors
+    /// The file, the key, and what was expected.
+    pub fn load(path: &Path) -> Result<Sweep, LoadError> {
+        let text = read_text(path)?;
+        let whole = std::path::absolute(path).map_err(|error| LoadError::Read {
+            path: path.to_owned(),
+            error,
+        })?;
+        let wrong = |error: ScenarioError| LoadError::Scenario {
+            path: path.to_owned(),
+            error: error.located(&text),
+        };
+        let file: File = read(&text).map_err(wrong)?;
+        let scenario = whole.parent().unwrap_or(Path::new("/")).join(&file.scenario);
+        let scenario_text = read_text(&scenario)?;
+        let base = read(&scenario_text).map_err(|error| LoadError::Scenario {
+            path: scenario.clone(),
+            error,
+        })?;
+        let axes = axes::axes(file.vary).map_err(wrong)?;
+        let seeds = axes::seeds(file.seeds.as_ref()).map_err(wrong)?;
+        let count = axes
+            .iter()
+            .try_fold(seeds.len(), |count, axis| count.checked_mul(axis.choices.len()));
+        if count.is_none_or(|count| count > MAX_TASKS) {
+            let message = format!("these are more than {MAX_TASKS} tasks");
+            return Err(wrong(ScenarioError::new("vary", message)));
+        }
+        let files = [(whole, text.clone()), (scenario.clone(), scenario_text)];
+        Ok(Sweep {
+            scenario,
+            base,
+            axes,
+            seeds,
+            columns: table::columns(file.column).map_err(wrong)?,
+            engine: file.engine.map(crate::engine_of),
+            files: files.map(|(path, text)| (path, text.into_bytes())).into(),
+        })
+    }
+
+    /// Its axes by name.
+    pub fn axes(&self) -> impl Iterator<Item = &str> {
+        self.axes.iter().map(|axis| axis.name.as_str())
+    }
+
+    /// How many tasks there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.seeds.len() * self.axes.iter().map(|axis| axis.choices.len()).product::<usize>()
+    }
+
+    /// What makes its tasks. `revision` stands for what runs them: with another, all results are others.
+    #[must_use]
+    pub fn planner<'a>(&'a self, programs: &'a Programs, revision: &'a str) -> Planner<'a> {
+        Planner {
+            sweep: self,
+            revision,
+            known: Known {
+                programs,
+                digests: BTreeMap::new(),
+                files: self.files.clone(),
+            },
+            last: None,
+        }
+    }
+
+    /// The choices of a number, in which those of the last axis change first.
+    fn chosen(&self, number: usize) -> Vec<&axes::Choice> {
+        let mut rest = number;
+        let mut chosen = Vec::with_capacity(self.axes.len());
+        for axis in self.axes.iter().rev() {
+            chosen.push(&axis.choices[rest % axis.choices.len()]);
+            rest /= axis.choices.len();
+        }
+        chosen.reverse();
+        chosen
+    }
+
+    /// The scenario with these values, and its text before paths were made relative to its folder.
+    fn scenario(&self, chosen: &[&axes::Choice]) -> Result<(Scenario, String), SweepError> {
+        let wrong = |error| SweepError::Choice {
+            choice: self.describe(chosen),
+            error,
+        };
+        let mut table = self.base.clone();
+        for (key, value) in chosen.iter().flat_map(|choice| &choice.set) {
+            axes::set(&mut table, key, value.clone()).map_err(wrong)?;
+        }
+        let text =
+            toml::to_string(&table).map_err(|error| wrong(ScenarioError::new("", error.to_string())))?;
+        let mut scenario = Scenario::parse(&text).map_err(|error| {
+            // The line is one of a text that nobody has.
+            wrong(ScenarioError { line: None, ..error })
+        })?;
+        crate::read_beside(&mut scenario, &self.scenario).map_err(wrong)?;
+        if let Some(engine) = self.engine {
+            crate::set_engine(&mut scenario, engine);
+        }
+        Ok((scenario, text))
+    }
+
+    fn describe(&self, chosen: &[&axes::Choice]) -> String {
+        let pairs = self.axes.iter().zip(chosen);
+        let texts: Vec<_> = pairs
+            .map(|(axis, choice)| format!("{} = {}", axis.name, choice.label))
+            .collect();
+        match texts.is_empty() {
+            true => "the scenario as it is".to_owned(),
+            false => texts.join(", "),
+        }
+    }
+
+    /// The table of these tasks' results; of a task without one, the row has no figures.
+    #[must_use]
+    pub fn table(&self, tasks: &[Task], result: &dyn Fn(&Task) -> Option<Done>) -> Table {
+        table::table(self.axes(), &self.columns, tasks, result)
+    }
+}
+
+/// Makes a sweep's tasks, by their numbers.
+#[derive(Debug)]
+pub struct Planner<'a> {
+    sweep: &'a Sweep,
+    revision: &'a str,
+    known: Known<'a>,
+    /// The choice that was looked at last: its tasks differ by their seeds alone.
+    last: Option<(usize, Chosen)>,
+}
+
+/// A choice of values.
+#[derive(Clone, Debug)]
+struct Chosen {
+    labels: Vec<String>,
+    scenario: Scenario,
+    /// The hash of all but the seed.
+    hash: Sha256,
+}
+
+impl Planner<'_> {
+    /// The task of a number from 1 to [`Sweep::count`]; seeds change first, then the last axis.
+    ///
+    /// # Errors
+    /// Its values give no scenario, or a program cannot be run.
+    ///
+    /// # Panics
+    /// When there is no such number.
+    pub fn task(&mut self, number: usize) -> Result<Task, SweepError> {
+        assert!(
+            (1..=self.sweep.count()).contains(&number),
+            "there is no task {number}"
+        );
+        let seeds = &self.sweep.seeds;
+        let (choice, seed) = ((number - 1) / seeds.len(), seeds[(number - 1) % seeds.len()]);
+        let chosen = match self.last.take() {
+            Some((last, chosen)) if last == choice => chosen,
+            _ => self.choose(choice)?,
+        };
+        let mut hash = chosen.hash.clone();
+        hash.update(seed.to_le_bytes());
+        let id = hash.finalize()[..16].iter().fold(String::new(), |mut id, byte| {
+            let _ = write!(id, "{byte:02x}");
+            id
+        });
+        let task = Task {
+            number,
+            id,
+            choices: chosen.labels.clone(),
+            seed,
+            scenario: chosen.scenario.clone(),
+        };
+        self.last = Some((choice, chosen));
+        Ok(task)
+    }
+
+    fn choose(&mut self, number: usize) -> Result<Chosen, SweepError> {
+        let choices = self.sweep.chosen(number);
+        let (scenario, text) = self.sweep.scenario(&choices)?;
+        let mut hash = Sha256::new();
+        let mut add = |part: &[u8]| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        add(self.revision.as_bytes());
+        add(text.as_bytes());
+        add(crate::engine(&scenario).map_or("", Engine::name).as_bytes());
+        for digest in self.known.of(&scenario)? {
+            add(&digest);
+        }
+        Ok(Chosen {
+            labels: choices.iter().map(|choice| choice.label.clone()).collect(),
+            scenario,
+            hash,
+        })
+    }
+
+    /// Every file that the tasks so far have read, the sweep's own included, by its absolute path.
+    #[must_use]
+    pub fn files(self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.known.files
+    }
+}
+
+/// Digests of programs and other files, each read once.
+#[derive(Debug)]
+struct Known<'a> {
+    programs: &'a Programs,
+    digests: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Known<'_> {
+    /// Digests of all that a scenario reads, in a stated order.
+    fn of(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, SweepError> {
+        let programs = scenario.host.iter().filter_map(|host| host.program.as_ref());
+        let mut digests = Vec::new();
+        for name in [&scenario.program].into_iter().chain(programs) {
+            digests.push(self.program(name)?);
+        }
+        let calls = scenario.flow.iter().filter_map(|flow| flow.calls.as_ref());
+        for name in calls.flat_map(|calls| [&calls.size_file, &calls.trace]).flatten() {
+            digests.push(self.file(Path::new(name))?);
+        }
+        Ok(digests)
+    }
+
+    /// Of a program: the digest of all its texts, with those that it imports.
+    fn program(&mut self, name: &str) -> Result<Vec<u8>, SweepError> {
+        if let Some(digest) = self.digests.get(name) {
+            return Ok(digest.clone());
+        }
+        let loaded = self
+            .programs
+            .open(Some(Engine::Interp), name)
+            .map_err(Error::Load)?;
+        let mut hash = Sha256::new();
+        for (path, text) in &loaded.module().files {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+            if name.ends_with(".mtp") && !hawser_driver::is_library(path) {
+                self.files.insert(path.into(), text.clone().into_bytes());
+            }
+        }
+        if name.ends_with(".so") {
+            self.file(Path::new(name))?;
+        }
+        let digest = hash.finalize().to_vec();
+        self.digests.insert(name.to_owned(), digest.clone());
+        Ok(digest)
+    }
+
+    fn file(&mut self, path: &Path) -> Result<Vec<u8>, SweepError> {
+        let bytes = match self.files.get(path) {
+            Some(bytes) => bytes.clone(),
+            None => std::fs::read(path).map_err(|error| LoadError::Read {
+                path: path.to_owned(),
+                error,
+            })?,
+        };
+        let digest = Sha256::digest(&bytes).to_vec();
+        self.files.insert(path.to_owned(), bytes);
+        Ok(digest)
+    }
+}
+
+#[cfg(test)]
+mod tests;
