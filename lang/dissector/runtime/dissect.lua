@@ -248,6 +248,20 @@ function header(index, tvb, pos, stop, tree, m, at)
     return announced or finish
 end
 
+-- Where a packet ends by its IP header: the field of its length, where the header begins before it, and what the length
+-- leaves out.
+local ends = { { Field.new("ip.len"), 2, 0 }, { Field.new("ipv6.plen"), 4, 40 } }
+
+-- Whether a packet has fewer bytes than its IP header states: a switch has cut it.
+local function is_cut(tvb)
+    for _, by in ipairs(ends) do
+        local found = { by[1]() }
+        local length = found[#found]
+        if length and length.offset - by[2] + by[3] + length.value > tvb:offset() + tvb:len() then return true end
+    end
+    return false
+end
+
 local sources = { Field.new("ip.src"), Field.new("ipv6.src") }
 local destinations = { Field.new("ip.dst"), Field.new("ipv6.dst") }
 
@@ -348,7 +362,8 @@ end
 -- Reads a packet as its parser does. True when all of it is right.
 local function dissect(parser, tvb, pinfo, tree)
     local m, pos, stop, right, info = {}, 0, tvb:len(), true, {}
-    local is_whole = tvb:len() == tvb:reported_len()
+    local was_cut = is_cut(tvb)
+    local is_whole = tvb:len() == tvb:reported_len() and not was_cut
     local protocol = parser.table == "ip.proto" and parser.number or 17
     for _, step in ipairs(parser.headers) do
         if step.when(m) then
@@ -380,7 +395,7 @@ local function dissect(parser, tvb, pinfo, tree)
         tree:add(length_field, tvb(pos, 0), stop - pos):set_generated()
         if stop > pos then tree:add(payload_field, tvb(pos, stop - pos)) end
         pinfo.cols.protocol = program.title
-        pinfo.cols.info = table.concat(info, " ") .. " len=" .. (stop - pos)
+        pinfo.cols.info = table.concat(info, " ") .. " len=" .. (stop - pos) .. (was_cut and " cut" or "")
     end
     return right
 end
