@@ -17,6 +17,7 @@ mod experiment;
 mod folder;
 mod itcp;
 mod list;
+mod mtp;
 mod multi;
 mod neat;
 mod report;
@@ -30,10 +31,17 @@ pub use bare::Bare;
 pub use experiment::{Context, Experiment, Outcome};
 pub use folder::{result, write};
 pub use list::EXPERIMENTS;
-pub use neat::serve;
 pub use report::{Moment, Pause, Report};
 pub use stage::Stage;
 pub use transfer::{Act, Direction, Opened, Transfer, opening};
+
+/// Whether this process was started to be an end of an experiment, and how that went.
+///
+/// # Errors
+/// What ended it.
+pub fn serve() -> Option<Result<(), Error>> {
+    neat::serve().or_else(mtp::serve)
+}
 
 /// What went wrong on a stage.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -88,4 +88,18 @@ pub const EXPERIMENTS: &[Experiment] = &[
         steers_kernel: false,
         run: crate::video::video,
     },
+    Experiment {
+        name: "mtp-loc",
+        about: "MTP, Table 2: lines of the programs that come with Hawser, beside the paper's",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::mtp::lines,
+    },
+    Experiment {
+        name: "mtp-rpc-latency",
+        about: "MTP, section 7: calls by Homa, by TCP in MTP and by Linux's, alone and beside bulk traffic",
+        needs_lab: true,
+        steers_kernel: false,
+        run: crate::mtp::latency,
+    },
 ];

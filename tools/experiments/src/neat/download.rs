@@ -231,7 +231,7 @@ const SERVE: &str = "HAWSER_EXPERIMENT_SERVE";
 ///
 /// # Errors
 /// An address is none, or cannot be listened at.
-pub fn serve() -> Option<Result<(), Error>> {
+pub(crate) fn serve() -> Option<Result<(), Error>> {
     std::env::var_os(SERVE)?;
     Some(listen())
 }

@@ -6,4 +6,4 @@ mod download;
 
 pub(crate) use caching::caching;
 pub(crate) use download::download;
-pub use download::serve;
+pub(crate) use download::serve;

@@ -1,6 +1,7 @@
 //! Sessions over emulated networks: what is lost, how long it takes, what comes of faults.
 
 mod aggregate;
+mod calls;
 mod conditions;
 mod faults;
 mod mptcp;
@@ -30,6 +31,7 @@ const TESTS: &[Test] = tests![
     conditions::a_rate_that_returns_is_used_again,
     conditions::rebinding_every_3_s_is_survived,
     mptcp::mptcp_is_used_or_reported_as_absent,
+    calls::calls_by_each_carrier_are_measured,
 ];
 
 /// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.

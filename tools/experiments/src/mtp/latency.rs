@@ -1,0 +1,418 @@
+//! `mtp-rpc-latency`: how long calls take between two processes over a veth, by Homa and TCP in MTP and by Linux's TCP:
+//! alone, both ends spinning, and over a link of 200 Mbit/s with strict priorities beside bulk traffic of Linux's TCP in
+//! both directions.
+//!
+//! Rounds alternate between the carriers, every second one backwards. What counts is the ratio to Linux's TCP of the same
+//! round.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use hawser::host::linux_tcp;
+use hawser::host::netns::Netlink;
+use hawser::lab::{Lab, Spec};
+use serde_json::{Value, json};
+
+use super::peers::{CONGESTION_CONTROL, Calls, Carrier, Made, PEER, Peer, READY};
+use crate::Error;
+use crate::experiment::{Context, Outcome, Spread};
+use crate::plot::{Axes, Group, bars};
+
+/// Two hosts and a cable, which the kernel carries.
+const LAB: &str = r#"# A veth.
+name = "calls"
+host = [{ name = "client" }, { name = "server" }]
+
+[[link]]
+name = "link"
+between = ["client", "server"]
+interfaces = ["eth0", "eth0"]
+"#;
+
+const HOSTS: [&str; 2] = ["client", "server"];
+/// The stacks' own addresses, beside those of the kernel.
+const STACKS: [[u8; 4]; 2] = [[10, 77, 0, 3], [10, 77, 0, 4]];
+/// Of the link beside bulk traffic, bits per second.
+const RATE: u64 = 200_000_000;
+/// Bytes that its queue of each priority holds: 10 ms.
+const QUEUE: u64 = 250_000;
+/// Where bulk traffic goes.
+const BULK_PORT: u16 = 7_100;
+/// How long bulk traffic fills the queues before calls begin.
+const FILLING: Duration = Duration::from_millis(500);
+
+/// One kind of calls, over each carrier.
+#[derive(Clone, Copy)]
+struct Plan {
+    name: &'static str,
+    title: &'static str,
+    size: usize,
+    count: usize,
+    is_beside_bulk: bool,
+}
+
+fn plans(quick: bool) -> [Plan; 3] {
+    let of = |few, many| if quick { few } else { many };
+    [
+        Plan {
+            name: "small",
+            title: "32 bytes and back, alone, both ends spinning",
+            size: 32,
+            count: of(500, 20_000),
+            is_beside_bulk: false,
+        },
+        Plan {
+            name: "large",
+            title: "1 MB and back, alone, both ends spinning",
+            size: 1_000_000,
+            count: of(10, 200),
+            is_beside_bulk: false,
+        },
+        Plan {
+            name: "beside-bulk",
+            title: "32 bytes and back beside bulk traffic, both ends asleep",
+            size: 32,
+            count: of(50, 500),
+            is_beside_bulk: true,
+        },
+    ]
+}
+
+/// Times of the calls of one run, in microseconds.
+struct Quantiles {
+    p50: f64,
+    p99: f64,
+    /// Calls that were not answered.
+    failed: u64,
+}
+
+pub(crate) fn latency(context: &Context<'_>) -> Result<Outcome, Error> {
+    let plans = plans(context.quick);
+    let rounds = context.times(5);
+    let total = plans.len() * rounds * Carrier::ALL.len();
+    let mut outcome = Outcome::default();
+    let load = load();
+    let mut rows = Vec::new();
+    for (number, plan) in plans.iter().enumerate() {
+        let lab = Lab::up(&Spec::parse(LAB)?)?;
+        let bulk = plan.is_beside_bulk.then(|| Bulk::start(&lab)).transpose()?;
+        let mut seen: [Vec<Quantiles>; 3] = Default::default();
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..Carrier::ALL.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for (step, place) in order.into_iter().enumerate() {
+                let carrier = Carrier::ALL[place];
+                let done = (number * rounds + round) * Carrier::ALL.len() + step;
+                (context.progress)(done, total, &format!("{}, {}", plan.name, carrier.name()));
+                let run = run(&lab, plan, carrier);
+                let made = run.map_err(|error| format!("{}, {}: {error}", plan.name, carrier.name()))?;
+                seen[place].push(quantiles(made)?);
+            }
+        }
+        let bulk = bulk.map(Bulk::end).transpose()?;
+        report(&mut outcome, &mut rows, plan, &seen, bulk);
+    }
+    outcome.figures = json!({
+        "rows": rows, "rounds": rounds, "rate": RATE, "queue_bytes": QUEUE,
+        "load": { "before": load, "after": self::load() }, "debug_assertions": cfg!(debug_assertions),
+    });
+    outcome.configuration.push(("lab.toml".into(), LAB.into()));
+    Ok(outcome)
+}
+
+/// The calls of one client over one carrier.
+fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
+    let cores = std::thread::available_parallelism()?.get();
+    let spins = !plan.is_beside_bulk && cores > 1;
+    let address = |place: usize| -> Result<IpAddr, Error> {
+        match carrier {
+            Carrier::Homa | Carrier::Tcp => Ok(STACKS[place].into()),
+            Carrier::Linux => Ok(lab
+                .host(HOSTS[place])?
+                .ipv4()
+                .ok_or("a host has no IPv4 address")?),
+        }
+    };
+    let peer = |place: usize, calls| -> Result<Peer, Error> {
+        Ok(Peer {
+            carrier,
+            own: address(place)?,
+            calls,
+            spins,
+            core: spins.then_some(place),
+        })
+    };
+    let calls = Calls {
+        server: address(1)?,
+        size: plan.size,
+        warm_up: plan.count / 10 + 1,
+        count: plan.count,
+    };
+    let mut server = Process::start(lab, 1, &peer(1, None)?)?;
+    if server.line()?.trim_end() != READY {
+        return Err("the server did not begin; what it printed is above".into());
+    }
+    let mut client = Process::start(lab, 0, &peer(0, Some(calls))?)?;
+    let line = client.line()?;
+    if line.is_empty() {
+        return Err("the client ended early; what it printed is above".into());
+    }
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// A process in a host, which ends with this.
+struct Process {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Process {
+    fn start(lab: &Lab, place: usize, peer: &Peer) -> Result<Process, Error> {
+        let mut command = lab.host(HOSTS[place])?.command(std::env::current_exe()?)?;
+        let mut child = command
+            .env(PEER, serde_json::to_string(peer)?)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().ok_or("a process has no output")?;
+        let output = BufReader::new(output);
+        Ok(Process { child, output })
+    }
+
+    fn line(&mut self) -> Result<String, Error> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Traffic of Linux's TCP in both directions, as much as the link carries.
+struct Bulk {
+    over: Arc<AtomicBool>,
+    /// Bytes that each host has received.
+    received: [Arc<AtomicU64>; 2],
+    began: std::time::Instant,
+}
+
+impl Bulk {
+    fn start(lab: &Lab) -> Result<Bulk, Error> {
+        for host in HOSTS {
+            shape(lab, host)?;
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let received: [Arc<AtomicU64>; 2] = Default::default();
+        for place in 0..HOSTS.len() {
+            let host = lab.host(HOSTS[place])?;
+            let at = SocketAddr::new(host.ipv4().ok_or("a host has no IPv4 address")?, BULK_PORT);
+            let listener = host.run(|| TcpListener::bind(at))??;
+            let (over_too, count) = (over.clone(), received[place].clone());
+            std::thread::spawn(move || take(&listener, &over_too, &count));
+            let stream = lab.host(HOSTS[1 - place])?.run(|| TcpStream::connect(at))??;
+            linux_tcp::set_congestion_control(&stream, CONGESTION_CONTROL)?;
+            let over = over.clone();
+            std::thread::spawn(move || give(stream, &over));
+        }
+        std::thread::sleep(FILLING);
+        Ok(Bulk {
+            over,
+            received,
+            began: std::time::Instant::now() - FILLING,
+        })
+    }
+
+    /// Ends it: Mbit/s that came to each host.
+    fn end(self) -> Result<[f64; 2], Error> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let rates = self
+            .received
+            .each_ref()
+            .map(|count| 8e-6 * count.load(Relaxed) as f64 / seconds);
+        match rates.iter().all(|rate| *rate > 1.0) {
+            true => Ok(rates),
+            false => Err(format!("there was no bulk traffic: {rates:?} Mbit/s").into()),
+        }
+    }
+}
+
+impl Drop for Bulk {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+    }
+}
+
+/// Writes until it is over, or the peer is gone with the lab.
+fn give(mut stream: TcpStream, over: &AtomicBool) {
+    let bytes = vec![0; 65_536];
+    while !over.load(Relaxed) && stream.write(&bytes).is_ok() {}
+}
+
+fn take(listener: &TcpListener, over: &AtomicBool, count: &AtomicU64) {
+    let Ok((mut stream, _)) = listener.accept() else {
+        return;
+    };
+    let mut buffer = vec![0; 65_536];
+    while !over.load(Relaxed)
+        && let Ok(bytes) = stream.read(&mut buffer)
+        && bytes > 0
+    {
+        count.fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+/// Gives what leaves a host a rate and eight strict priorities, by the precedence in the IP header, as in the simulator's
+/// switches: the kernel's HTB (`tc-htb(8)`), where each priority may borrow the whole rate.
+fn shape(lab: &Lab, host: &str) -> Result<(), Error> {
+    let host = lab.host(host)?;
+    // Frames are as they would be on a cable.
+    host.run(|| Netlink::open()?.set_segmentation("eth0", false))??;
+    let rate = format!("{RATE}bit");
+    // What each priority has in any case; strictly that ought to be nothing.
+    let own = format!("{}bit", RATE / 100);
+    tc(
+        lab,
+        host.name(),
+        "qdisc add dev eth0 root handle 1: htb default 8",
+    )?;
+    tc(
+        lab,
+        host.name(),
+        &format!("class add dev eth0 parent 1: classid 1:f htb rate {rate} burst 3k cburst 3k"),
+    )?;
+    for precedence in 0..8 {
+        let class = 8 - precedence;
+        tc(
+            lab,
+            host.name(),
+            &format!(
+                "class add dev eth0 parent 1:f classid 1:{class} htb rate {own} ceil {rate} prio {} burst 3k cburst 3k",
+                7 - precedence
+            ),
+        )?;
+        tc(
+            lab,
+            host.name(),
+            &format!("qdisc add dev eth0 parent 1:{class} bfifo limit {QUEUE}"),
+        )?;
+        tc(
+            lab,
+            host.name(),
+            &format!(
+                "filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip tos {:#x} 0xe0 flowid 1:{class}",
+                precedence << 5
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+fn tc(lab: &Lab, host: &str, arguments: &str) -> Result<(), Error> {
+    let mut command = lab.host(host)?.command("tc")?;
+    let output = command.args(arguments.split(' ')).output();
+    let output = output.map_err(|error| format!("`tc` of iproute2 is needed to shape a link: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("tc {arguments}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+
+fn quantiles(Made { mut times, failed }: Made) -> Result<Quantiles, Error> {
+    times.sort_unstable();
+    let at = |share: f64| {
+        let place = ((times.len() as f64 * share).ceil() as usize).max(1) - 1;
+        times.get(place).map(|nanos| *nanos as f64 / 1e3)
+    };
+    match (at(0.5), at(0.99)) {
+        (Some(p50), Some(p99)) => Ok(Quantiles { p50, p99, failed }),
+        _ => Err("no call was measured".into()),
+    }
+}
+
+/// A row for each carrier, with its ratio to Linux's TCP in the same round.
+fn report(
+    outcome: &mut Outcome,
+    rows: &mut Vec<Value>,
+    plan: &Plan,
+    seen: &[Vec<Quantiles>; 3],
+    bulk: Option<[f64; 2]>,
+) {
+    outcome.lines.push(plan.title.to_owned());
+    let linux = &seen[Carrier::ALL.len() - 1];
+    let mut groups: Vec<Group> = Vec::new();
+    for (carrier, runs) in Carrier::ALL.into_iter().zip(seen) {
+        let spread = |of: fn(&Quantiles) -> f64| {
+            let values = Spread::of(runs.iter().map(of).collect());
+            let ratios = runs.iter().zip(linux).map(|(run, linux)| of(run) / of(linux));
+            (values, Spread::of(ratios.collect()))
+        };
+        let (p50, p50_ratio) = spread(|run| run.p50);
+        let (p99, p99_ratio) = spread(|run| run.p99);
+        let failed: u64 = runs.iter().map(|run| run.failed).sum();
+        outcome.lines.push(format!(
+            "  {:12} p50 {:9.1} µs ({:.2} ×, {:.2} to {:.2})   p99 {:9.1} µs ({:.2} ×, {:.2} to {:.2}), {failed} failed",
+            carrier.name(),
+            p50.median,
+            p50_ratio.median,
+            p50_ratio.min,
+            p50_ratio.max,
+            p99.median,
+            p99_ratio.median,
+            p99_ratio.min,
+            p99_ratio.max,
+        ));
+        rows.push(json!({
+            "calls": plan.name, "size": plan.size, "count": plan.count, "carrier": carrier.name(),
+            "p50_us": p50, "p99_us": p99, "p50_to_linux": p50_ratio, "p99_to_linux": p99_ratio,
+            "failed": failed, "bulk_mbit_per_second": bulk,
+        }));
+        groups.push(Group {
+            name: carrier.name().to_owned(),
+            bars: [p50, p99].map(|of| (of.median, of.min, of.max)).into(),
+        });
+    }
+    let axes = Axes {
+        title: plan.title,
+        x: "",
+        y: "µs",
+    };
+    let kinds = ["p50", "p99"].map(str::to_owned);
+    outcome
+        .drawings
+        .push((plan.name.into(), bars(&axes, &kinds, &groups)));
+}
+
+/// The machine's load: processes that run or want to, over the last minute.
+fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The nearest-rank method: the least value that so many per cent do not exceed.
+    #[test]
+    fn quantiles_are_by_nearest_rank() {
+        let times: Vec<u64> = (1..=200).rev().map(|n| n * 1_000).collect();
+        let of = |times| quantiles(Made { times, failed: 3 });
+        let found = of(times).expect("values");
+        assert_eq!((found.p50, found.p99, found.failed), (100.0, 198.0, 3));
+        let one = of(vec![7_000]).expect("a value");
+        assert_eq!((one.p50, one.p99), (7.0, 7.0));
+        assert!(of(Vec::new()).is_err());
+    }
+}
