@@ -314,16 +314,16 @@ fn add_links(
 /// Shows each node the ports that lead to each host.
 fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunError> {
     let graph = Graph::of(scenario);
-    let mut directory = Directory::new();
+    let mut known: Vec<(IpAddr, usize)> = Vec::new();
     for (to, host) in scenario.host.iter().enumerate() {
         let addresses = host.parsed_addresses(to)?;
         let addresses: Vec<IpAddr> = addresses.into_iter().map(|(address, _)| address).collect();
         for (node, ports) in graph.towards(to).ports.iter().enumerate() {
             world.node_mut(node).add_route(to, &addresses, ports);
         }
-        directory.extend(addresses.into_iter().map(|address| (address, to)));
+        known.extend(addresses.into_iter().map(|address| (address, to)));
     }
-    let directory = Arc::new(directory);
+    let directory: Arc<Directory> = Arc::new(known.into_iter().collect());
     for switch in 0..scenario.switch.len() {
         world
             .node_mut(scenario.host.len() + switch)

@@ -55,6 +55,7 @@ pub mod swarm;
 pub mod switch;
 pub mod trace;
 pub mod watch;
+mod wheel;
 pub mod wire;
 pub mod world;
 

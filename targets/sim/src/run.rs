@@ -200,8 +200,9 @@ impl Run {
         all
     }
 
-    /// Goes on until `pause` asks for a pause, or to its end.
-    fn go_on(&mut self, mut pause: impl FnMut(u64, Instant) -> bool) {
+    /// Goes on until `pause` asks for a pause, or to its end. `pause` receives the number of events so far and the time,
+    /// after each of them.
+    pub fn go_on(&mut self, mut pause: impl FnMut(u64, Instant) -> bool) {
         while self.end.is_none() {
             let is_done = match self.phase {
                 Phase::Flows => Host::is_finished,

@@ -71,7 +71,42 @@ impl Spread {
 }
 
 /// Which host has an address, by its number.
-pub type Directory = BTreeMap<IpAddr, usize>;
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    /// In the order of the addresses.
+    v4: Vec<(u32, usize)>,
+    v6: Vec<(u128, usize)>,
+}
+
+impl Directory {
+    /// The host that has an address.
+    #[must_use]
+    pub fn find(&self, address: IpAddr) -> Option<usize> {
+        fn find<A: Ord + Copy>(all: &[(A, usize)], address: A) -> Option<usize> {
+            let place = all.binary_search_by_key(&address, |(address, _)| *address);
+            place.ok().map(|place| all[place].1)
+        }
+        match address {
+            IpAddr::V4(address) => find(&self.v4, address.to_bits()),
+            IpAddr::V6(address) => find(&self.v6, address.to_bits()),
+        }
+    }
+}
+
+impl FromIterator<(IpAddr, usize)> for Directory {
+    fn from_iter<I: IntoIterator<Item = (IpAddr, usize)>>(all: I) -> Directory {
+        let mut directory = Directory::default();
+        for (address, host) in all {
+            match address {
+                IpAddr::V4(address) => directory.v4.push((address.to_bits(), host)),
+                IpAddr::V6(address) => directory.v6.push((address.to_bits(), host)),
+            }
+        }
+        directory.v4.sort_unstable();
+        directory.v6.sort_unstable();
+        directory
+    }
+}
 
 /// A switch.
 #[derive(Debug)]
@@ -148,7 +183,7 @@ impl Switch {
 
     /// Which set of ports leads to a frame's destination.
     fn ports_for(&self, frame: &Frame) -> Option<usize> {
-        let host = *self.directory.get(&frame.destination()?)?;
+        let host = self.directory.find(frame.destination()?)?;
         self.routes.get(host)?.map(|set| set as usize)
     }
 
@@ -170,7 +205,8 @@ impl Node for Switch {
     }
 
     fn run(&mut self, _now: Instant, out: &mut Vec<(Exit, Frame)>, _trace: &mut Trace) {
-        for frame in std::mem::take(&mut self.arrived) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        for frame in arrived.drain(..) {
             let exit = self.exit(&frame);
             match exit {
                 Exit::Port(_) => self.forwarded += 1,
@@ -178,6 +214,8 @@ impl Node for Switch {
             }
             out.push((exit, frame));
         }
+        // Its memory is for what comes next.
+        self.arrived = arrived;
     }
 
     fn next_deadline(&self) -> Option<Instant> {

@@ -1,50 +1,119 @@
 //! The fingerprint of a run: a running hash over everything that happened, in order.
 
-use std::hash::Hasher;
-
 use hawser_time::Instant;
-use siphasher::sip::SipHasher13;
 
 use crate::frame::Frame;
 
+/// Bytes that are mixed in at a time.
+const BLOCK: usize = 64;
+const LANES: usize = BLOCK / 16;
+/// Odd, and with about as many ones as zeros: digits of pi.
+const KEYS: [u64; LANES] = [
+    0x243f_6a88_85a3_08d3,
+    0x1319_8a2e_0370_7345,
+    0xa409_3822_299f_31d1,
+    0x082e_fa98_ec4e_6c89,
+];
+
 /// A running hash. Two runs with the same hash did the same, frame by frame and byte by byte.
 ///
+/// All bytes of a frame count where its course ends. Where a node passes it on, its length, its headers and its number
+/// do: whatever changes a byte on the way shows at the end.
+///
 /// It does not depend on the machine: all numbers go in as little-endian bytes, and payload
-/// counts by its bytes, wherever they lie.
+/// counts by its bytes, wherever they lie. It tells runs apart and proves nothing to an adversary.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    hasher: SipHasher13,
+    lanes: [u64; LANES],
+    /// Bytes that wait for more.
+    block: [u8; BLOCK],
+    filled: usize,
     entries: u64,
 }
 
 impl Default for Trace {
     fn default() -> Trace {
         Trace {
-            hasher: SipHasher13::new_with_keys(0, 0),
+            lanes: KEYS,
+            block: [0; BLOCK],
+            filled: 0,
             entries: 0,
         }
     }
 }
 
 impl Trace {
-    /// Something happened to a frame at a place: `what` is `sent`, `delivered` or a rule's name.
+    /// A frame's course has ended at a place: `what` is `delivered` or a rule's name.
     pub fn frame(&mut self, at: Instant, place: usize, what: &str, frame: &Frame) {
-        self.entry(at, place, what, frame.len() as u64);
-        self.hasher.write(&frame.head);
-        frame.payload.iter().for_each(|p| self.hasher.write(p.bytes()));
+        self.entry(at, place, what, [frame.len() as u64, frame.number]);
+        self.write(&frame.head);
+        frame.payload.iter().for_each(|piece| self.write(piece.bytes()));
+        self.flush();
+    }
+
+    /// A frame has come to a node that passes it on.
+    pub fn passed(&mut self, at: Instant, place: usize, frame: &Frame) {
+        self.entry(at, place, "passed", [frame.len() as u64, frame.number]);
+        self.write(&frame.head);
+        self.flush();
     }
 
     /// Something happened in an application.
     pub fn event(&mut self, at: Instant, place: usize, what: &str, value: u64) {
-        self.entry(at, place, what, value);
+        self.entry(at, place, what, [value, 0]);
     }
 
-    fn entry(&mut self, at: Instant, place: usize, what: &str, value: u64) {
+    fn entry(&mut self, at: Instant, place: usize, what: &str, [value, number]: [u64; 2]) {
         self.entries += 1;
-        for number in [at.as_nanos(), place as u64, what.len() as u64, value] {
-            self.hasher.write(&number.to_le_bytes());
+        let mut block = [0; BLOCK];
+        let words = [at.as_nanos(), place as u64, what.len() as u64, value, number];
+        for (bytes, word) in block.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
         }
-        self.hasher.write(what.as_bytes());
+        let short = what.len().min(BLOCK - 40);
+        block[40..40 + short].copy_from_slice(&what.as_bytes()[..short]);
+        self.mix(&block);
+        if what.len() > short {
+            self.write(what.as_bytes());
+            self.flush();
+        }
+    }
+
+    /// Adds bytes, of which it does not matter how they are cut.
+    fn write(&mut self, mut bytes: &[u8]) {
+        if self.filled > 0 {
+            let taken = bytes.len().min(BLOCK - self.filled);
+            self.block[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+            self.filled += taken;
+            bytes = &bytes[taken..];
+            if self.filled < BLOCK {
+                return;
+            }
+            let block = self.block;
+            self.mix(&block);
+        }
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        blocks.iter().for_each(|block| self.mix(block));
+        self.block[..rest.len()].copy_from_slice(rest);
+        self.filled = rest.len();
+    }
+
+    /// Adds what waits; how much that is has been added as a length.
+    fn flush(&mut self) {
+        if self.filled > 0 {
+            let mut block = self.block;
+            block[self.filled..].fill(0);
+            self.filled = 0;
+            self.mix(&block);
+        }
+    }
+
+    fn mix(&mut self, block: &[u8; BLOCK]) {
+        let (words, _) = block.as_chunks::<8>();
+        for ((lane, key), words) in self.lanes.iter_mut().zip(KEYS).zip(words.chunks_exact(2)) {
+            let [one, other] = [words[0], words[1]].map(u64::from_le_bytes);
+            *lane = fold(*lane ^ one, key ^ other);
+        }
     }
 
     /// How many things happened.
@@ -56,8 +125,15 @@ impl Trace {
     /// The hash of all that happened so far.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        self.hasher.finish()
+        let all = self.lanes.iter().zip(KEYS);
+        all.fold(self.entries, |hash, (lane, key)| fold(hash ^ *lane, key))
     }
+}
+
+/// Both halves of a product, one over the other: each bit of it depends on many of the factors.
+fn fold(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[cfg(test)]
@@ -65,13 +141,17 @@ mod tests {
     use super::*;
     use crate::frame::samples::ipv4;
 
+    fn hash(record: impl Fn(&mut Trace)) -> u64 {
+        let mut trace = Trace::default();
+        record(&mut trace);
+        trace.event(Instant::from_nanos(9), 1, "after", 1);
+        trace.hash()
+    }
+
     #[test]
     fn everything_counts() {
-        let hash = |at, place, what, payload: &[u8]| {
-            let mut trace = Trace::default();
-            trace.frame(at, place, what, &ipv4(253, payload));
-            trace.hash()
-        };
+        let hash =
+            |at, place, what, payload: &[u8]| hash(|trace| trace.frame(at, place, what, &ipv4(253, payload)));
         let one = hash(Instant::from_nanos(1), 2, "delivered", b"same");
         assert_eq!(one, hash(Instant::from_nanos(1), 2, "delivered", b"same"));
         let others = [
@@ -84,12 +164,56 @@ mod tests {
     }
 
     #[test]
+    fn each_byte_of_a_frame_counts() {
+        let payload = vec![7; 1000];
+        let of =
+            |payload: &[u8]| hash(|trace| trace.frame(Instant::ORIGIN, 0, "delivered", &ipv4(253, payload)));
+        let mut hashes: Vec<u64> = (0..payload.len())
+            .map(|at| {
+                let mut payload = payload.clone();
+                payload[at] ^= 1;
+                of(&payload)
+            })
+            .collect();
+        hashes.push(of(&payload));
+        hashes.push(of(&payload[1..]));
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 1002);
+    }
+
+    #[test]
+    fn headers_and_number_count_where_a_frame_is_passed_on() {
+        let of = |change: &dyn Fn(&mut crate::frame::Frame)| {
+            let mut frame = ipv4(253, b"payload");
+            frame.number = 5;
+            change(&mut frame);
+            hash(|trace| trace.passed(Instant::ORIGIN, 0, &frame))
+        };
+        let one = of(&|_| ());
+        assert_ne!(of(&|frame| frame.number = 6), one);
+        assert_ne!(of(&|frame| frame.head[1] = 3), one);
+        assert_ne!(of(&|frame| frame.cut(30)), one);
+    }
+
+    #[test]
+    fn order_counts() {
+        let event = |trace: &mut Trace, what| trace.event(Instant::ORIGIN, 0, what, 0);
+        let one = hash(|trace| ["a", "b"].into_iter().for_each(|what| event(trace, what)));
+        let other = hash(|trace| ["b", "a"].into_iter().for_each(|what| event(trace, what)));
+        assert_ne!(one, other);
+    }
+
+    #[test]
     fn it_does_not_matter_where_the_bytes_lie() {
-        let (mut spread, mut flat) = (Trace::default(), Trace::default());
-        let mut frame = ipv4(253, b"payload");
-        spread.frame(Instant::from_nanos(1), 0, "delivered", &frame);
-        frame.flatten();
-        flat.frame(Instant::from_nanos(1), 0, "delivered", &frame);
-        assert_eq!(spread.hash(), flat.hash());
+        for len in [7, 36, 100, 1000] {
+            let (mut spread, mut flat) = (Trace::default(), Trace::default());
+            let mut frame = ipv4(253, &vec![1; len]);
+            frame.payload.push(frame.payload[0].slice(1, 4));
+            spread.frame(Instant::from_nanos(1), 0, "delivered", &frame);
+            frame.flatten();
+            flat.frame(Instant::from_nanos(1), 0, "delivered", &frame);
+            assert_eq!(spread.hash(), flat.hash());
+        }
     }
 }

@@ -1,11 +1,9 @@
 //! The event core: nodes, the pipes between them, and one clock.
 //!
-//! What happens next is the earliest entry of a heap ordered by (time, sequence number), so a
-//! run depends on nothing but its beginning. A node or a pipe has at most one entry that counts,
+//! What happens next is the earliest entry of a [timing wheel](crate::wheel), and of one time the one that was entered
+//! first, so a run depends on nothing but its beginning. A node or a pipe has at most one entry that counts,
 //! for the earliest time that it asked for; entries that were overtaken are skipped.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io::Write;
 
 use hawser_time::Instant;
@@ -14,6 +12,7 @@ use crate::frame::Frame;
 use crate::link::{Pipe, Profile};
 use crate::pcap;
 use crate::trace::Trace;
+use crate::wheel::Wheel;
 
 /// The maximum number of entries that are worked off at one instant: beyond that, time stands still.
 const INSTANT_MAX: u64 = 1 << 20;
@@ -119,8 +118,7 @@ impl Idle {
 /// [`World::run`], as often as you like.
 pub struct World<N> {
     now: Instant,
-    sequence: u64,
-    heap: BinaryHeap<Reverse<(Instant, u64, Target)>>,
+    agenda: Wheel<Target>,
     nodes: Vec<Seat<N>>,
     pipes: Vec<Joint>,
     changes: Vec<(usize, Change)>,
@@ -185,7 +183,8 @@ impl Record {
         let place = pipe.unwrap_or(usize::MAX - from);
         match fate {
             Fate::Sent | Fate::Forwarded => {}
-            Fate::Arrived | Fate::Delivered => self.trace.frame(at, place, "delivered", frame),
+            Fate::Arrived => self.trace.passed(at, place, frame),
+            Fate::Delivered => self.trace.frame(at, place, "delivered", frame),
             Fate::Lost(rule) => self.trace.frame(at, place, rule, frame),
         }
         if let Some(watcher) = &mut self.watcher {
@@ -200,8 +199,8 @@ impl Record {
     }
 }
 
-/// What a heap entry is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What an entry is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Change(usize),
     Fall(usize),
@@ -233,8 +232,7 @@ impl<N: Node> World<N> {
     pub fn new(start: Instant) -> World<N> {
         World {
             now: start,
-            sequence: 0,
-            heap: BinaryHeap::new(),
+            agenda: Wheel::new(),
             nodes: Vec::new(),
             pipes: Vec::new(),
             changes: Vec::new(),
@@ -352,15 +350,12 @@ impl<N: Node> World<N> {
         let mut unmet: Vec<bool> = self.nodes.iter().map(|seat| !met(&seat.node)).collect();
         let mut left = unmet.iter().filter(|u| **u).count();
         while left > 0 {
-            let Some(Reverse((at, ..))) = self.heap.peek() else {
-                return End::Idle;
-            };
-            if *at > until {
+            let Some((at, target)) = self.agenda.take(until) else {
+                if self.agenda.is_empty() {
+                    return End::Idle;
+                }
                 self.now = self.now.max(until);
                 return End::Time;
-            }
-            let Some(Reverse((at, _, target))) = self.heap.pop() else {
-                return End::Idle;
             };
             if !self.advance(at) {
                 return End::Stalled;
@@ -440,8 +435,7 @@ impl<N: Node> World<N> {
     }
 
     fn enter(&mut self, at: Instant, target: Target) {
-        self.sequence += 1;
-        self.heap.push(Reverse((at.max(self.now), self.sequence, target)));
+        self.agenda.add(at.max(self.now), target);
     }
 
     fn change(&mut self, number: usize) {

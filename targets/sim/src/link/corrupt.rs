@@ -32,6 +32,10 @@ impl Rule for Corrupt {
         Verdict::Pass
     }
 
+    fn is_inert(&self) -> bool {
+        self.share <= 0.0
+    }
+
     fn tune(&mut self, profile: &Profile) {
         self.share = profile.corrupt;
     }

@@ -23,6 +23,10 @@ impl Rule for Delay {
         Verdict::Later(now + self.delay)
     }
 
+    fn is_inert(&self) -> bool {
+        self.delay.is_zero()
+    }
+
     fn tune(&mut self, profile: &Profile) {
         self.delay = profile.delay;
     }

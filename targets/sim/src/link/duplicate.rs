@@ -25,6 +25,10 @@ impl Rule for Duplicate {
         }
     }
 
+    fn is_inert(&self) -> bool {
+        self.share <= 0.0
+    }
+
     fn tune(&mut self, profile: &Profile) {
         self.share = profile.duplicate;
     }

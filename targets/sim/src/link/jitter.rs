@@ -33,6 +33,10 @@ impl Rule for Jitter {
         Verdict::Later(self.last)
     }
 
+    fn is_inert(&self) -> bool {
+        self.max.is_zero() && self.last == Instant::ORIGIN
+    }
+
     fn tune(&mut self, profile: &Profile) {
         self.max = profile.jitter;
     }

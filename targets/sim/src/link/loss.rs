@@ -49,6 +49,10 @@ impl Rule for Loss {
         }
     }
 
+    fn is_inert(&self) -> bool {
+        self.share <= 0.0
+    }
+
     fn tune(&mut self, profile: &Profile) {
         self.share = profile.loss;
         self.burst = profile.burst;

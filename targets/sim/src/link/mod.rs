@@ -61,6 +61,12 @@ pub trait Rule: Send {
     /// Decides about a frame that reaches it at `now`. Calls come in the order of time.
     fn apply(&mut self, now: Instant, frame: &mut Frame, rng: &mut Rng) -> Verdict;
 
+    /// Whether it lets every frame pass as it is, at once, and would be the same afterwards: then it need not be asked,
+    /// until its parameters change.
+    fn is_inert(&self) -> bool {
+        false
+    }
+
     /// Takes its parameters from a profile that changed while frames are under way.
     fn tune(&mut self, _profile: &Profile) {}
 

@@ -1,6 +1,6 @@
 //! One direction of a link: rules in a row, and the frames that they hold.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use hawser_time::Instant;
@@ -20,10 +20,10 @@ const HELD_MAX: usize = 1 << 18;
 /// shown to the `lost` function of the call, with the name of the rule.
 pub struct Pipe {
     stages: Vec<Stage>,
-    held: BinaryHeap<Reverse<Held>>,
+    /// The numbers of the rules that may do something to a frame, in order.
+    active: Vec<usize>,
+    held: Held,
     ready: VecDeque<Frame>,
-    /// Counts frames, so that those of one instant keep their order.
-    sequence: u64,
     up: bool,
     counters: Counters,
 }
@@ -94,14 +94,22 @@ impl Pipe {
             },
             rule,
         };
-        Pipe {
+        let mut pipe = Pipe {
             stages: rules.into_iter().map(stage).collect(),
-            held: BinaryHeap::new(),
+            active: Vec::new(),
+            held: Held::default(),
             ready: VecDeque::new(),
-            sequence: 0,
             up: true,
             counters: Counters::default(),
-        }
+        };
+        pipe.find_active();
+        pipe
+    }
+
+    fn find_active(&mut self) {
+        let all = self.stages.iter().enumerate();
+        let active = all.filter(|(_, stage)| !stage.rule.is_inert());
+        self.active = active.map(|(number, _)| number).collect();
     }
 
     /// Offers a frame at `now`.
@@ -130,7 +138,7 @@ impl Pipe {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         if self.ready.is_empty() {
-            self.held.peek().map(|Reverse(held)| held.at)
+            self.held.first().map(|(at, _)| at)
         } else {
             Some(Instant::ORIGIN)
         }
@@ -145,17 +153,10 @@ impl Pipe {
             let moved = rule.reschedule(now, profile);
             rule.tune(profile);
             if let Some(at) = moved {
-                self.reschedule(number + 1, at);
+                self.held.reschedule(number + 1, at);
             }
         }
-    }
-
-    /// The frame that goes on with the rule of this number does so at this time.
-    fn reschedule(&mut self, stage: usize, at: Instant) {
-        let mut held = std::mem::take(&mut self.held).into_vec();
-        let moved = held.iter_mut().filter(|Reverse(held)| held.stage == stage);
-        moved.for_each(|Reverse(held)| held.at = at);
-        self.held = held.into();
+        self.find_active();
     }
 
     /// Cuts the link, or mends it. What is under way when it is cut is lost.
@@ -164,8 +165,8 @@ impl Pipe {
         self.up = up;
         if !up {
             self.counters.down += self.held.len() as u64;
-            while let Some(Reverse(held)) = self.held.pop() {
-                lost(now, "down", &held.frame);
+            while let Some((_, _, frame)) = self.held.take() {
+                lost(now, "down", &frame);
             }
             for number in 0..self.stages.len() {
                 let kept = self.stages[number].rule.empty(now);
@@ -186,12 +187,7 @@ impl Pipe {
             let Some(kept) = self.stages[number].rule.empty(now) else {
                 continue;
             };
-            let held = std::mem::take(&mut self.held).into_vec();
-            let (on_line, others): (Vec<_>, Vec<_>) = held
-                .into_iter()
-                .partition(|Reverse(held)| held.stage == number + 1);
-            self.held = others.into();
-            let on_line: Vec<Frame> = on_line.into_iter().map(|Reverse(held)| held.frame).collect();
+            let on_line = self.held.take_of(number + 1);
             self.lose(&on_line, now, lost);
             self.lose(&kept, now, lost);
         }
@@ -245,22 +241,24 @@ impl Pipe {
 
     /// Moves on all frames whose time has come, each at its own time.
     fn settle(&mut self, now: Instant, lost: Lost<'_>) {
-        while let Some(Reverse(held)) = self.held.peek()
-            && held.at <= now
-            && let Some(Reverse(Held { at, stage, frame, .. })) = self.held.pop()
+        while let Some((at, _)) = self.held.first()
+            && at <= now
+            && let Some((at, stage, frame)) = self.held.take()
         {
             self.advance(at, stage, frame, lost);
             // The rule that let it go on may keep the one that follows.
             let rule = stage.checked_sub(1).map(|before| &mut self.stages[before].rule);
             if let Some((then, frame)) = rule.and_then(|rule| rule.next(at)) {
-                self.insert(then, stage, frame);
+                self.held.insert(then, stage, frame);
             }
         }
     }
 
     /// Takes a frame from rule to rule, until one keeps it.
     fn advance(&mut self, now: Instant, from: usize, mut frame: Frame, lost: Lost<'_>) {
-        for i in from..self.stages.len() {
+        let first = self.active.partition_point(|number| *number < from);
+        for place in first..self.active.len() {
+            let i = self.active[place];
             let stage = &mut self.stages[i];
             match stage.rule.apply(now, &mut frame, &mut stage.rng) {
                 Verdict::Pass => {}
@@ -291,47 +289,73 @@ impl Pipe {
             self.counters.overflow += 1;
             return lost(at, "overflow", &frame);
         }
-        self.insert(at, stage, frame);
+        self.held.insert(at, stage, frame);
+    }
+}
+
+/// Frames that go on later, each with a rule by its number. Those of one time keep their order.
+#[derive(Default)]
+struct Held {
+    /// When, a number that counts frames, the rule, and the frame's place.
+    order: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
+    count: u64,
+    frames: Vec<Frame>,
+    free: Vec<usize>,
+}
+
+impl Held {
+    fn len(&self) -> usize {
+        self.order.len()
     }
 
     fn insert(&mut self, at: Instant, stage: usize, frame: Frame) {
-        self.sequence += 1;
-        self.held.push(Reverse(Held {
-            at,
-            sequence: self.sequence,
-            stage,
-            frame,
-        }));
+        self.count += 1;
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.frames[place] = frame;
+                place
+            }
+            None => {
+                self.frames.push(frame);
+                self.frames.len() - 1
+            }
+        };
+        self.order.push(Reverse((at, self.count, stage, place)));
+    }
+
+    /// When the first one goes on, and with which rule.
+    fn first(&self) -> Option<(Instant, usize)> {
+        self.order.peek().map(|Reverse((at, _, stage, _))| (*at, *stage))
+    }
+
+    /// Takes the first one, with its time and its rule.
+    fn take(&mut self) -> Option<(Instant, usize, Frame)> {
+        let Reverse((at, _, stage, place)) = self.order.pop()?;
+        Some((at, stage, self.vacate(place)))
+    }
+
+    fn vacate(&mut self, place: usize) -> Frame {
+        self.free.push(place);
+        std::mem::take(&mut self.frames[place])
+    }
+
+    /// Takes those that go on with this rule.
+    fn take_of(&mut self, stage: usize) -> Vec<Frame> {
+        let order = std::mem::take(&mut self.order).into_vec();
+        let (wanted, others): (Vec<_>, Vec<_>) = order.into_iter().partition(|Reverse(held)| held.2 == stage);
+        self.order = others.into();
+        let places = wanted.into_iter().map(|Reverse(held)| held.3);
+        places.map(|place| self.vacate(place)).collect()
+    }
+
+    /// Those that go on with this rule do so at this time.
+    fn reschedule(&mut self, stage: usize, at: Instant) {
+        let mut order = std::mem::take(&mut self.order).into_vec();
+        let moved = order.iter_mut().filter(|Reverse(held)| held.2 == stage);
+        moved.for_each(|Reverse(held)| held.0 = at);
+        self.order = order.into();
     }
 }
-
-/// A frame that goes on later, with the rule of that number.
-struct Held {
-    at: Instant,
-    sequence: u64,
-    stage: usize,
-    frame: Frame,
-}
-
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
-
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Held {}
 
 #[cfg(test)]
 mod tests;

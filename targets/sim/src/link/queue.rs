@@ -249,8 +249,13 @@ impl Queue {
             return now;
         };
         let work = u128::from(bytes) * 8 * BIT + self.fraction;
-        self.fraction = work % u128::from(rate);
-        now.plus_nanos((work / u128::from(rate)) as u64)
+        // Usually the work fits a machine's word, whose division is far faster.
+        let (nanos, fraction) = match u64::try_from(work) {
+            Ok(work) => (work / rate, u128::from(work % rate)),
+            Err(_) => ((work / u128::from(rate)) as u64, work % u128::from(rate)),
+        };
+        self.fraction = fraction;
+        now.plus_nanos(nanos)
     }
 }
 

@@ -28,6 +28,10 @@ impl Rule for Reorder {
         }
     }
 
+    fn is_inert(&self) -> bool {
+        self.share <= 0.0
+    }
+
     fn tune(&mut self, profile: &Profile) {
         self.share = profile.reorder;
         self.hold = profile.hold;
