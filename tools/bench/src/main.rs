@@ -31,7 +31,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, abi, bulk, callgrind, check, connect, gates, memory, policy, race, rr, session, stack};
+use bench::{
+    Common, abi, bulk, callgrind, check, connect, fabric, gates, memory, policy, race, rr, session, stack,
+};
 use report::Report;
 use table::Style;
 
@@ -60,6 +62,7 @@ enum Command {
     Crowd(session::CrowdArgs),
     Policy(policy::Args),
     Race(race::Args),
+    Fabric(fabric::Args),
     Gates(gates::Args),
     /// One side of a measurement: the benches start it
     #[command(hide = true)]
@@ -81,6 +84,9 @@ enum Command {
     /// Selections, some times: what is run under valgrind
     #[command(hide = true)]
     OnceRace(race::Once),
+    /// A fabric, for a while: a process of its own
+    #[command(hide = true)]
+    OnceFabric(fabric::Once),
 }
 
 fn main() -> ExitCode {
@@ -100,6 +106,7 @@ fn main() -> ExitCode {
         Command::Crowd(args) => session::crowd(args, common),
         Command::Policy(args) => policy::run(args, common),
         Command::Race(args) => race::run(args, common),
+        Command::Fabric(args) => fabric::run(args, common),
         Command::Gates(_) => {
             return match gates::run(common) {
                 Ok(true) => ExitCode::SUCCESS,
@@ -115,6 +122,7 @@ fn main() -> ExitCode {
             race::once(args);
             return ended(Ok(()));
         }
+        Command::OnceFabric(args) => return ended(fabric::once(args, common)),
         Command::Once(args) => return ended(callgrind::once(args)),
     };
     ended(result.and_then(|report| show(&report, common)))

@@ -45,6 +45,16 @@ pub(crate) fn cpu_time() -> (Duration, Duration) {
     (time(usage.ru_utime), time(usage.ru_stime))
 }
 
+/// The most memory that this process has had in use, in KiB.
+#[must_use]
+pub(crate) fn memory_peak_kib() -> u64 {
+    // SAFETY: plain numbers; zero is a value.
+    let mut usage: libc::rusage = unsafe { zeroed() };
+    // SAFETY: `usage` is writable; RUSAGE_SELF always exists, so that the call cannot fail.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    usage.ru_maxrss as u64
+}
+
 /// Ends this process when `limit` is over, or when its parent ends: a side of a measurement that
 /// hangs does not outlive it.
 pub(crate) fn do_not_outlive(limit: Duration) {

@@ -176,6 +176,20 @@ fn rankings_and_selections_are_measured() {
 }
 
 #[test]
+fn packets_of_a_fabric_cross_four_links_each() {
+    let report = report(&["fabric", "--transports", "homa,tcp"]).expect("it takes no privilege");
+    let names = ["homa, 8 hosts", "tcp, 8 hosts", "homa, 16 hosts", "tcp, 16 hosts"];
+    assert_eq!(measured(&report), names);
+    for row in rows(&report) {
+        let [ends, links] = [0, 1].map(|n| row["facts"][n][1].as_f64().expect("a count"));
+        // Some are under way when the time is over.
+        assert!(ends > 100.0 && links >= 4.0 * ends && links < 5.0 * ends, "{row}");
+        // Each host has a stack with its tables.
+        assert!(row["metrics"][2]["median"].as_f64().expect("KiB") > 10.0, "{row}");
+    }
+}
+
+#[test]
 fn the_border_is_measured() {
     let report = report(&["abi"]).expect("it takes no privilege");
     assert_eq!(measured(&report), ["records, then carried out", "direct calls"]);

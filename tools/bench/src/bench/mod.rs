@@ -5,6 +5,7 @@ pub(crate) mod bulk;
 pub(crate) mod callgrind;
 pub(crate) mod check;
 pub(crate) mod connect;
+pub(crate) mod fabric;
 pub(crate) mod gates;
 pub(crate) mod memory;
 pub(crate) mod policy;

@@ -1,0 +1,218 @@
+//! `hawser bench fabric`: how many packets a second a simulated fabric carries on one core, and what memory its hosts
+//! take.
+//!
+//! A leaf-spine network, half of whose hosts send to the other half, which is behind other leaves: each packet crosses
+//! four links, host to leaf to spine to leaf to host. Stacks, applications that check each byte, queues and the run's
+//! hash are in the time. Each run is a process of its own, so that its memory is its own.
+
+use std::io;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hawser::programs::{Engine, resolve_with_on};
+use hawser_sim::{Options, ResolveError, Run, Scenario};
+
+use super::{Common, alternate, column, row};
+use crate::report::{Better, Metric, Report};
+use crate::sys;
+
+/// Measure the packets a second of a simulated fabric on one core, and the memory of its hosts
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Transports, in each row
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "homa,ndp,tcp"
+    )]
+    transports: Vec<String>,
+    /// Hosts
+    #[arg(long, value_name = "N")]
+    hosts: Option<usize>,
+    /// Hosts of the row that shows memory
+    #[arg(long, value_name = "N")]
+    many: Option<usize>,
+    /// Processor time of each run
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+}
+
+/// What a run's process is given.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Once {
+    transport: String,
+    hosts: usize,
+    seconds: f64,
+}
+
+/// What goes wrong.
+type Failure = Box<dyn std::error::Error>;
+
+/// The most hosts of a leaf.
+const LEAF: usize = 20;
+/// Messages of all hosts together: more than are sent in the time.
+const MESSAGES: usize = 256_000;
+/// Bytes of each.
+const MESSAGE: &str = "10kB";
+/// The links of each packet's path.
+const LINKS: u64 = 4;
+
+/// Runs the bench.
+///
+/// # Errors
+/// When there is no such engine.
+pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
+    let _: Engine = common.engine.parse()?;
+    let little = |usual, quick| if common.quick { quick } else { usual };
+    let hosts = args.hosts.unwrap_or(little(128, 8));
+    let many = args.many.unwrap_or(little(1_000, 16));
+    let seconds = args.seconds.unwrap_or(if common.quick { 0.05 } else { 2.0 });
+    let mut report = Report::new(
+        "fabric",
+        "Packets through a simulated leaf-spine fabric, on one core",
+    );
+    report.setting("runs", common.runs());
+    report.setting("engine", &common.engine);
+    report.setting("links of each path", LINKS);
+    report.setting("seconds of processor time", seconds);
+    let counts = if many == hosts {
+        vec![hosts]
+    } else {
+        vec![hosts, many]
+    };
+    let things: Vec<(String, usize)> = counts
+        .into_iter()
+        .flat_map(|hosts| args.transports.iter().map(move |name| (name.clone(), hosts)))
+        .collect();
+    let results = alternate(common, "fabric", &things, |(transport, hosts)| {
+        once_in_a_process(&common.engine, transport, *hosts, seconds)
+    });
+    for ((transport, hosts), result) in things.iter().zip(results) {
+        let mut carried = [0, 0];
+        let mut row = row(format!("{transport}, {hosts} hosts"), result, |samples| {
+            carried = [4, 5].map(|n| column(samples, n).last().map_or(0, |count| *count as u64));
+            vec![
+                Metric::new("delivered", "packets/s", Better::Higher, column(samples, 0)),
+                Metric::new("links", "packets/s", Better::Higher, column(samples, 1)),
+                Metric::new("idle host", "KiB", Better::Lower, column(samples, 2)),
+                Metric::new("process at most", "KiB", Better::Lower, column(samples, 3)),
+            ]
+        });
+        let names = ["delivered", "over links"].map(str::to_owned);
+        row.facts.extend(names.into_iter().zip(carried));
+        report.rows.push(row);
+    }
+    Ok(report)
+}
+
+/// The figures of one run.
+fn once_in_a_process(engine: &str, transport: &str, hosts: usize, seconds: f64) -> io::Result<Vec<f64>> {
+    let words = [transport.to_owned(), hosts.to_string(), seconds.to_string()];
+    let output = Command::new(std::env::current_exe()?)
+        .args(["--engine", engine, "once-fabric"])
+        .args(words)
+        .stdin(Stdio::null())
+        .output()?;
+    let out = String::from_utf8_lossy(&output.stdout);
+    let figures: Vec<f64> = out
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    if output.status.success() && figures.len() == 6 {
+        return Ok(figures);
+    }
+    let error = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(
+        error.lines().last().unwrap_or("no figures").to_owned(),
+    ))
+}
+
+/// The hidden sub-command: packets delivered a second, those over links a second, KiB of a host before anything is
+/// sent, the process's greatest memory in KiB, and both kinds of packets.
+///
+/// # Errors
+/// When the network cannot be built, or a run goes wrong.
+pub(crate) fn once(args: &Once, common: &Common) -> Result<(), Failure> {
+    let engine: Engine = common.engine.parse()?;
+    let scenario = Scenario::parse(&scenario(&args.transport, args.hosts)?)?;
+    let resolve = |name: &str, params: &[String]| -> Result<_, ResolveError> {
+        Ok(resolve_with_on(Some(engine), name, params)?)
+    };
+    let limit = Duration::try_from_secs_f64(args.seconds)?;
+    // As long again, several times: other processes may take turns.
+    sys::do_not_outlive(Duration::from_secs(120) + limit * 20);
+    if let Some(core) = sys::cores()?.last() {
+        sys::pin(*core)?;
+    }
+    let before = sys::allocated_bytes();
+    let mut run = Run::begin(&scenario, &resolve, Options::default())?;
+    let idle = sys::allocated_bytes().saturating_sub(before) / 1024;
+    let begin = spent();
+    run.go_on(|events, _| events.is_multiple_of(4096) && spent() - begin >= limit);
+    let took = (spent() - begin).as_secs_f64();
+    let report = run.report();
+    // Whatever is still under way is no failure; a byte that is not what was sent is.
+    let wrong = report
+        .failures
+        .iter()
+        .find(|failure| failure.contains("not what was sent"));
+    if let Some(failure) = wrong {
+        return Err(failure.clone().into());
+    }
+    let delivered = |to_hosts: bool| -> u64 {
+        let links = report.links.iter();
+        let counted = links.filter(|link| !to_hosts || scenario.host_number(&link.to).is_some());
+        counted.map(|link| link.delivered).sum()
+    };
+    let (ends, links) = (delivered(true), delivered(false));
+    println!(
+        "{} {} {} {} {ends} {links}",
+        ends as f64 / took,
+        links as f64 / took,
+        idle as f64 / args.hosts as f64,
+        sys::memory_peak_kib(),
+    );
+    Ok(())
+}
+
+fn spent() -> Duration {
+    let (user, system) = sys::cpu_time();
+    user + system
+}
+
+/// A leaf-spine network whose first half of hosts sends to the second: messages where the transport carries calls,
+/// streams where not.
+fn scenario(transport: &str, hosts: usize) -> Result<String, Failure> {
+    let half = hosts / 2;
+    let leaf = (1..=LEAF)
+        .rev()
+        .find(|leaf| half > 0 && half.is_multiple_of(*leaf));
+    let leaf = leaf.filter(|_| hosts.is_multiple_of(2));
+    let leaf = leaf.ok_or("an even number of hosts is needed")?;
+    let (leaves, last, each) = (hosts / leaf, hosts - 1, (MESSAGES / half).max(1));
+    let (switch, work) = match transport {
+        "tcp" => (
+            "buffer = '500kB'",
+            "pairs = 'in-order'\nbulk = { bytes = '4GB' }".to_owned(),
+        ),
+        _ => (
+            match transport {
+                "ndp" => "priorities = 2, buffer = '12kB', trim_to = 64, spray = 'random'",
+                _ => "priorities = 8, buffer = '500kB'",
+            },
+            format!(
+                "calls = {{ count = {each}, size = '{MESSAGE}', reply = 8, load = 0.5, arrivals = 'poisson' }}"
+            ),
+        ),
+    };
+    Ok(format!(
+        "program = '{transport}'\nduration = '1min'\nidle_packets = 0\n\
+         [topology]\nkind = 'leaf-spine'\nleaves = {leaves}\nspines = 4\nhosts = {leaf}\n\
+         host_link = {{ rate = '10Gbit/s', delay = '250ns' }}\n\
+         core_link = {{ rate = '40Gbit/s', delay = '250ns' }}\n\
+         switch = {{ {switch} }}\n\
+         [[flow]]\nfrom = 'h[0-{}]'\nto = 'h[{half}-{last}]'\n{work}\n",
+        half - 1
+    ))
+}
