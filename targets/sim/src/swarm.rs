@@ -25,7 +25,7 @@ pub use crate::scenario::Delivery;
 
 use crate::report::Report;
 use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
 use crate::scenario::{
     Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules,
     Scenario, State,
@@ -56,6 +56,8 @@ pub struct Subject<'a> {
     pub carried: Carried,
     /// The width of its param `START`, if it has one: where its numbers begin.
     pub start_bits: Option<u8>,
+    /// It has a param `LINK_RATE`: the rate of its host's link, in bits per second.
+    pub link_rate: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -67,6 +69,7 @@ impl<'a> Subject<'a> {
             abilities,
             carried: Carried::default(),
             start_bits: None,
+            link_rate: false,
         }
     }
 
@@ -84,7 +87,11 @@ impl<'a> Subject<'a> {
             Ty::Int { bits, signed: false } => Some(bits),
             _ => None,
         });
-        Subject { start_bits, ..self }
+        Subject {
+            start_bits,
+            link_rate: module.params.iter().any(|param| param.name == "LINK_RATE"),
+            ..self
+        }
     }
 }
 
@@ -101,7 +108,23 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     if subject.carried != Carried::default() {
         carried::apply(&mut scenario, subject);
     }
+    if subject.link_rate {
+        set_link_rates(&mut scenario);
+    }
     scenario
+}
+
+/// Sets the param of each host to the rate at which its link brings packets to it, as an operator would.
+fn set_link_rates(scenario: &mut Scenario) {
+    for link in &scenario.link {
+        let directions = [&link.backward, &link.forward].into_iter().zip(&link.between);
+        for (towards, name) in directions {
+            let host = scenario.host.iter_mut().find(|host| host.name == *name);
+            if let (Some(host), Some(rate)) = (host, towards.rate.or(link.both.rate)) {
+                host.params.insert("LINK_RATE".to_owned(), Value::Number(rate.0));
+            }
+        }
+    }
 }
 
 /// What chance draws.
@@ -357,6 +380,7 @@ mod tests {
             calls: false,
         },
         start_bits: Some(32),
+        link_rate: true,
     };
 
     #[test]
@@ -394,6 +418,16 @@ mod tests {
                 assert_eq!(drawn, scenario(seed, &subject));
             }
         }
+        // Where a link has no rate, the param stays as it is.
+        let knows = |seed| {
+            let drawn = scenario(seed, &EVERYTHING);
+            let link = &drawn.link[0];
+            let towards = [&link.backward, &link.forward].map(|rules| rules.rate.or(link.both.rate));
+            let known = [0, 1].map(|host: usize| drawn.host[host].params.get("LINK_RATE").cloned());
+            assert_eq!(known, towards.map(|rate| rate.map(|rate| Value::Number(rate.0))));
+            towards[0] != towards[1]
+        };
+        assert!((0..100).filter(|seed| knows(*seed)).count() > 3);
         assert_ne!(scenario(1, &EVERYTHING).link, scenario(2, &EVERYTHING).link);
     }
 

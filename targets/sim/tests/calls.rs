@@ -9,7 +9,7 @@ use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::report::Report;
-use hawser_sim::scenario::units::{Span, Value};
+use hawser_sim::scenario::units::Value;
 use hawser_sim::scenario::workload::Distribution;
 use hawser_sim::swarm::{self, Abilities, Ability, Carried, Subject};
 use hawser_sim::{Options, ResolveError, Scenario, run};
@@ -120,6 +120,27 @@ fn calls_to_a_host_that_falls_are_made_again() {
     assert!(own.is_some_and(|own| (40..=100).contains(&own)), "{own:?}");
 }
 
+/// While a host is down nobody keeps calling it for ever: the others end, and when it is up again the calls are made.
+#[test]
+fn calls_to_a_host_that_stays_down_come_to_an_end() {
+    let text = |up: &str| {
+        star(3, FAST)
+            + "[[at]]\ntime = '5ms'\nhost = 'h1'\nstate = 'down'\n"
+            + up
+            + "[[flow]]\nfrom = 'h0'\nto = ['h1', 'h2']\n\
+               calls = { count = 100, size = 100, reply = 50, interval = '100us', outstanding = 4, retry = '10ms' }\n\
+               [[flow]]\nfrom = 'h2'\nto = 'h0'\n\
+               calls = { count = 10, size = 100, reply = 50, interval = '200ms' }\n"
+    };
+    let answered = |report: &Report| report.flows[0].backward.messages.map(|messages| messages.received);
+    let report = go(&text(""));
+    assert!(report.ok, "{report}");
+    assert!(answered(&report) < Some(100), "{report}");
+    let report = go(&text("[[at]]\ntime = '1s'\nhost = 'h1'\nstate = 'up'\n"));
+    assert!(report.ok, "{report}");
+    assert_eq!(answered(&report), Some(100), "{report}");
+}
+
 /// Without `retry` a call that fails is a failure of the run, and the report says which.
 #[test]
 fn a_call_that_fails_is_reported() {
@@ -164,34 +185,54 @@ fn a_program_is_asked_only_for_what_it_offers() {
     );
 }
 
-/// The swarm draws calls for a program that carries them, over a link or a fabric, and all of them come to an end.
+/// The swarm draws calls for the programs that carry them, over a link or a fabric, and all of them come to an end.
+/// Here are the first seeds; the phase `swarm` of scripts/phases takes a hundred.
 #[test]
 fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
     let carried = Carried {
         longest: 4000,
         ..Carried::CALLS
     };
-    let abilities = Abilities::MINIMAL.with(Ability::Ends).with(Ability::Restart);
-    let subject = Subject::new("homa", abilities).carrying(carried);
-    let mut fabrics = 0;
-    for seed in 1..=12 {
-        let mut scenario = swarm::scenario(seed, &subject);
-        // Round trips here are a thousand times those of the networks that its defaults are for.
-        let params = [
-            ("RESEND_AFTER", 500),
-            ("ACK_AFTER", 500),
-            ("TIMEOUT", 5000),
-            ("LINGER", 20_000),
-        ];
-        let params = params.map(|(name, millis)| (name.to_owned(), Value::Span(Span(millis * 1_000_000))));
-        scenario.params.extend(params);
-        fabrics += usize::from(!scenario.switch.is_empty());
-        let text = scenario.to_toml().expect("it can be written");
-        let reports = [Engine::Interp, Engine::Native].map(|engine| on(engine, &text));
-        assert!(reports[0].ok, "{}", swarm::explain(&scenario, &reports[0]));
-        assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "seed {seed}");
+    let abilities = Abilities::MINIMAL
+        .with(Ability::AnyMtu)
+        .with(Ability::Ends)
+        .with(Ability::Restart);
+    for program in ["homa", "ndp"] {
+        let loaded = resolve_with_on(Some(Engine::Native), program, &[]).expect("it is built in");
+        let subject = Subject::new(program, abilities)
+            .carrying(carried)
+            .known(loaded.module());
+        let params = params(program);
+        let mut fabrics = 0;
+        for seed in 1..=12 {
+            let mut scenario = swarm::scenario(seed, &subject);
+            scenario.params.extend(params.clone());
+            fabrics += usize::from(!scenario.switch.is_empty());
+            let text = scenario.to_toml().expect("it can be written");
+            let reports = [Engine::Interp, Engine::Native].map(|engine| on(engine, &text));
+            assert!(reports[0].ok, "{}", swarm::explain(&scenario, &reports[0]));
+            assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "seed {seed}");
+        }
+        assert!((1..12).contains(&fabrics), "{fabrics} of 12");
     }
-    assert!((1..12).contains(&fabrics), "{fabrics} of 12");
+}
+
+/// The params with which a program runs through the swarm, whose round trips are a thousand times those of the networks
+/// that its defaults are for: those that its file of arguments has for `hawser swarm`.
+fn params(program: &str) -> Vec<(String, Value)> {
+    let file = format!(
+        "{}/../../transports/{program}/swarm.args",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let text = std::fs::read_to_string(&file).expect("the file");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let params = words.windows(2).filter(|words| words[0] == "--param");
+    let param = |words: &[&str]| {
+        let (name, value) = words[1].split_once('=').expect("NAME=VALUE");
+        let value = toml::Value::String(value.to_owned()).try_into();
+        (name.to_owned(), value.expect("a span of time"))
+    };
+    params.map(param).collect()
 }
 
 /// The mean size of each distribution is the one that its source states: that of Facebook's within 2 %, because its tail

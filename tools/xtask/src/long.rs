@@ -15,6 +15,10 @@ struct Mode {
     command: &'static [&'static str],
 }
 
+/// The swarm of a program of calls, whose name is `$0`: what it claims and its params stand beside it.
+const SWARM_OF_CALLS: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
+    exec cargo run -q -p hawser-cli -- swarm $0 --engine both $(cat transports/$0/swarm.args) \"$@\"";
+
 /// Every long mode.
 const MODES: &[Mode] = &[
     Mode {
@@ -32,6 +36,16 @@ const MODES: &[Mode] = &[
             "--engine",
             "both",
         ],
+    },
+    Mode {
+        name: "swarm-homa",
+        about: "calls of Homa through random networks on both engines: 2,000, or `-- --runs 100000`",
+        command: &["sh", "-c", SWARM_OF_CALLS, "homa"],
+    },
+    Mode {
+        name: "swarm-ndp",
+        about: "calls of NDP, likewise",
+        command: &["sh", "-c", SWARM_OF_CALLS, "ndp"],
     },
     Mode {
         name: "stream",

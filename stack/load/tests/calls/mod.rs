@@ -25,7 +25,14 @@ pub fn address(host: u8, port: u16) -> SocketAddr {
     SocketAddr::new([10, 0, 0, host + 1].into(), port)
 }
 
+/// A built-in program. `HAWSER_HOMA` names another main file in place of `homa`, a mutant for instance, which is then
+/// interpreted; of other programs likewise.
 pub fn program(name: &str, engine: Engine, params: &[(String, u64)]) -> Arc<dyn Program> {
+    let other = std::env::var(format!("HAWSER_{}", name.to_uppercase())).ok();
+    let (engine, name) = match &other {
+        Some(file) => (Engine::Interp, file.as_str()),
+        None => (engine, name),
+    };
     resolve_on(Some(engine), name, params).unwrap_or_else(|error| panic!("{error}"))
 }
 

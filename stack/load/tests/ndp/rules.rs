@@ -361,6 +361,39 @@ fn a_reply_that_nobody_wants_ends_at_its_server() {
     stage.put((DATA, 9, 0, 10)); // of a call that this host has not made, or has had the reply of
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
+    let call = accepted(&mut stage);
+    assert_eq!(stage.stack.send_message(stage.now, call, &[1; 5_000]), Ok(true));
+    assert_eq!(stage.take().len(), 4);
+    stage.put((ACK, 8, 0, OVER));
+    stage.take();
+    assert!(stage.notices.contains(&(call, Notice::Closed)));
+    // Late copies of the request are answered and not served again, until the call is forgotten.
+    is_remembered(&mut stage);
+    stage.stack.release(call);
+    stage.wait(19_900_000);
+    is_remembered(&mut stage);
+    stage.wait(100_000);
+    assert_eq!(stage.stack.contexts(), 1);
+}
+
+/// Late packets of call 8, whose request of one packet was served, are answered by its end alone, and it is served no
+/// second time.
+fn is_remembered(stage: &mut Stage) {
+    stage.put_cut((DATA, 8, 0, 10));
+    stage.put((NACK, 8, 0, 0));
+    stage.put((PULL, 8, 1, 0));
+    stage.put((ACK, 8, 0, 1));
+    assert_eq!(kinds(&stage.take()), NOTHING);
+    stage.put((DATA, 8, 0, 10));
+    let sent = stage.take();
+    assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
+    let accepted = |(_, notice): &&(Handle, Notice)| matches!(notice, Notice::Accepted(_));
+    assert_eq!(stage.notices.iter().filter(accepted).count(), 1);
+    assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (2, (0, 0)));
+}
+
+/// The call that the stack accepted, whose request of 10 bytes it has read.
+fn accepted(stage: &mut Stage) -> Handle {
     stage.put((DATA, 8, 0, 10));
     stage.take();
     let accepted = stage.notices.iter().find_map(|(_, notice)| match notice {
@@ -369,16 +402,122 @@ fn a_reply_that_nobody_wants_ends_at_its_server() {
     });
     let call = accepted.expect("a call was accepted");
     stage.stack.accept(stage.endpoint);
-    assert_eq!(stage.stack.send_message(stage.now, call, &[1; 5_000]), Ok(true));
-    assert_eq!(stage.take().len(), 4);
-    stage.put((ACK, 8, 0, OVER));
-    stage.take();
-    assert!(stage.notices.contains(&(call, Notice::Closed)));
-    // Late copies of the request are acknowledged and not served again, until the call is forgotten.
-    stage.put((DATA, 8, 0, 10));
-    assert_eq!(kinds(&stage.take()), [(ACK, 0)]);
-    stage.wait(20_000_000);
+    let mut request = Vec::new();
+    assert_eq!(stage.stack.recv_message(stage.now, call, &mut request), Ok(true));
+    call
+}
+
+#[test]
+fn a_reply_that_was_given_up_is_not_begun_anew() {
+    let mut stage = Stage::new(&[]);
+    let call = accepted(&mut stage);
+    assert_eq!(stage.stack.send_message(stage.now, call, &[1; 10]), Ok(true));
+    stage.wait(4_999_000_000);
+    assert!(!stage.notices.contains(&(call, Notice::Failed(Errno(110)))));
+    stage.wait(1_000_000);
+    assert!(
+        stage.notices.contains(&(call, Notice::Failed(Errno(110)))),
+        "ETIMEDOUT"
+    );
+    is_remembered(&mut stage);
+    // 5 s after the last packet that it can have got its client is gone, and 20 ms later all of its packets are.
+    stage.wait(5_019_900_000);
+    is_remembered(&mut stage);
+    stage.wait(100_000);
     assert_eq!(stage.stack.contexts(), 1);
+}
+
+#[test]
+fn a_call_without_a_reply_from_its_application_is_not_begun_anew_and_its_client_learns_of_it() {
+    for close in [Stack::abort, Stack::close, |stack: &mut Stack, _, call| stack.release(call)] {
+        let mut stage = Stage::new(&[]);
+        let call = accepted(&mut stage);
+        close(&mut stage.stack, stage.now, call);
+        stage.take();
+        is_remembered(&mut stage);
+        assert!(stage.stack.send_message(stage.now, call, b"too late").is_err());
+    }
+    let mut stage = Stage::new(&[]);
+    let call = stage.call(10);
+    let id = stage.take()[0].call | 1;
+    stage.put((ACK, id, 0, OVER));
+    stage.take();
+    assert!(
+        stage.notices.contains(&(call, Notice::Failed(Errno(104)))),
+        "ECONNRESET"
+    );
+    assert_eq!(stage.stack.contexts(), 1);
+}
+
+#[test]
+fn the_first_windows_of_all_messages_to_a_host_are_bounded_together() {
+    let mut stage = Stage::new(&[]);
+    let begun = |sent: &[Packet]| -> Vec<(u64, usize)> {
+        let mut counts: Vec<(u64, usize)> = Vec::new();
+        for packet in sent.iter().filter(|packet| packet.kind == DATA) {
+            match counts.last_mut().filter(|(call, _)| *call == packet.call) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((packet.call, 1)),
+            }
+        }
+        counts
+    };
+    // Two windows of 30 packets may be unanswered; what comes later waits, in its order, also where it would fit.
+    for packets in [40, 20, 30, 2, 8, 300] {
+        stage.call(packets * PART);
+    }
+    let sent = begun(&stage.take());
+    let first = sent[0].0;
+    let call = |number: u64| first + 2 * number;
+    assert_eq!(sent, [(call(0), 30), (call(1), 20)]);
+    assert_eq!(kinds(&stage.take()), NOTHING);
+    // Another host has a bound of its own.
+    let other = stage
+        .stack
+        .call(stage.now, stage.endpoint, address(2, 80), &[1; 10]);
+    other.expect("it is taken").expect("there is room");
+    assert_eq!(begun(&stage.take()), [(call(6), 1)]);
+    // With the first answer the 20 packets of the second are no longer counted: the third has room. Not a packet of it is
+    // counted twice.
+    stage.put((ACK, call(1) | 1, 0, 1));
+    stage.put((ACK, call(1) | 1, 1, 2));
+    assert_eq!(begun(&stage.take()), [(call(2), 30)]);
+    // A refusal is an answer, too.
+    stage.put((NACK, call(2) | 1, 0, 0));
+    assert_eq!(begun(&stage.take()), [(call(3), 2), (call(4), 8)]);
+    // So is the reply, and the end of a call.
+    stage.put((DATA, call(3) | 1, 0, 10));
+    assert_eq!(begun(&stage.take()), []);
+    stage.put((ACK, call(0) | 1, 0, OVER));
+    assert_eq!(begun(&stage.take()), [(call(5), 30)]);
+}
+
+#[test]
+fn messages_that_wait_for_a_host_that_is_gone_fail_with_the_others() {
+    let begin = || {
+        let mut stage = Stage::new(&[]);
+        let calls: Vec<Handle> = (0..12).map(|_| stage.call(10 * PART)).collect();
+        let sent = stage.take();
+        assert_eq!(sent.len(), 60);
+        (stage, calls, sent[0].call | 1)
+    };
+    let failed = |stage: &Stage, calls: &[Handle]| -> Vec<bool> {
+        let failed = |call: &Handle| stage.notices.contains(&(*call, Notice::Failed(Errno(110))));
+        calls.iter().map(failed).collect()
+    };
+    let (mut stage, calls, _) = begin();
+    stage.wait(4_999_000_000);
+    assert_eq!(failed(&stage, &calls), [false; 12]);
+    stage.wait(1_000_000);
+    assert_eq!(failed(&stage, &calls), [true; 12], "ETIMEDOUT");
+    assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
+    // An answer to another message says that the host is there.
+    let (mut stage, calls, first) = begin();
+    stage.wait(3_000_000_000);
+    stage.put((ACK, first, 0, 1));
+    stage.wait(2_000_000_000);
+    let expected: Vec<bool> = (0..12).map(|call| (1..6).contains(&call)).collect();
+    assert_eq!(failed(&stage, &calls), expected);
 }
 
 #[test]

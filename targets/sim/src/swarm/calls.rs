@@ -25,7 +25,8 @@ pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longes
     let calls = Calls {
         reply: (!one_way).then_some(Sizes { min: 1, max }),
         interval: messages.interval,
-        arrivals: if rng.chance(0.5) {
+        // Pauses of hours are what they are: at random times some calls would be due when the run is over.
+        arrivals: if rng.chance(0.5) && messages.interval.0 < SECOND {
             Arrivals::Poisson
         } else {
             Arrivals::Even

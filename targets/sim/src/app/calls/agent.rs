@@ -230,6 +230,9 @@ impl Agent {
             && at <= now
             && self.failed.is_none()
         {
+            if self.puts_off(now, (at, call)) {
+                continue;
+            }
             if !self.begin(now, endpoint, call, stack, trace) {
                 break;
             }
@@ -237,6 +240,23 @@ impl Agent {
                 self.next += 1;
             }
         }
+    }
+
+    /// Puts off a call while nothing can come of it: all that are left are to hosts that are down. Made, and made again
+    /// whenever they fail, they would have no end.
+    fn puts_off(&mut self, now: Instant, (at, call): (Instant, u32)) -> bool {
+        let ledger = self.ledger.borrow();
+        let (Some(caller), Some(retry)) = (self.caller, ledger.plan().retry) else {
+            return false;
+        };
+        if ledger.left(caller) > 0 {
+            return false;
+        }
+        if !self.again.remove(&(at, call)) {
+            self.next += 1;
+        }
+        self.again.insert((now + retry, call));
+        true
     }
 
     /// The next call, and when it is due. Nothing while others have to be over first.

@@ -111,7 +111,6 @@ struct Course {
 #[derive(Clone, Copy, Debug, Default)]
 struct Alike {
     begun: u64,
-    over: u64,
     served: u64,
 }
 
@@ -387,9 +386,6 @@ impl Ledger {
         self.tallies[caller].failed += 1;
         let host = self.plan.servers[self.planned(call).server].0;
         if let (Some(retry), Some(next)) = (self.plan.retry, course.attempt.checked_add(1)) {
-            if let Some(alike) = self.alike(call) {
-                alike.over += 1;
-            }
             let course = &mut self.courses[call as usize];
             (course.stage, course.attempt) = (Stage::Planned, next);
             return Some(now + retry);
@@ -404,9 +400,6 @@ impl Ledger {
     }
 
     fn end(&mut self, call: u32, stage: Stage) {
-        if let Some(alike) = self.alike(call) {
-            alike.over += 1;
-        }
         let caller = self.caller_of(call);
         self.courses[call as usize].stage = stage;
         self.tallies[caller].over += 1;
@@ -423,7 +416,10 @@ impl Ledger {
         }
     }
 
-    /// A host goes down or comes up: what it had called has no end, and what it had served it may serve again.
+    /// A host goes down or comes up: what it had called has no end, and what it had served it may serve once more. It has
+    /// lost its memory, and cannot tell a copy of a request that is late from the first one, be the call over or not
+    /// (Birrell and Nelson, "Implementing Remote Procedure Calls", 1984: at most once is promised in one life of a
+    /// server).
     fn fall(&mut self, host: usize, now: Instant, up: bool) {
         if up {
             if let Some((_, is_down)) = self.fallen.get_mut(&host) {
@@ -433,25 +429,22 @@ impl Ledger {
         }
         self.fallen.insert(host, (now, true));
         for call in 0..self.courses.len() as u32 {
-            let caller = &self.plan.callers[self.caller_of(call)];
-            let is_called = self.plan.servers[self.planned(call).server].0 == host;
-            if self.courses[call as usize].stage != Stage::UnderWay {
-                continue;
-            }
-            if caller.host == host {
+            let is_own = self.plan.callers[self.caller_of(call)].host == host;
+            if is_own && self.courses[call as usize].stage == Stage::UnderWay {
                 self.end(call, Stage::Excused);
-            } else if is_called {
-                self.courses[call as usize].served = false;
-                self.served.remove(&(call, self.courses[call as usize].attempt));
             }
+            let is_called = self.plan.servers[self.planned(call).server].0 == host;
+            self.courses[call as usize].served &= !is_called;
         }
         let plan = &self.plan;
         let of_host = |server: usize| plan.servers[server].0 == host;
+        self.served
+            .retain(|(call, _)| !of_host(plan.calls[*call as usize].server));
         let alike = self
             .alike
             .iter_mut()
             .filter(|((_, server, _), _)| of_host(*server));
-        alike.for_each(|(_, alike)| alike.served = alike.served.min(alike.over));
+        alike.for_each(|(_, alike)| alike.served = 0);
     }
 
     /// Calls of a caller that are to come to an end and have not: not those to a host that is down.

@@ -152,6 +152,7 @@ fn a_server_that_fell_may_serve_again_and_a_call_to_it_may_fail() {
     ledger.fall(2, START, true);
     assert_eq!(ledger.left(0), 2);
     assert!(messages.iter().all(|message| arrive(&mut ledger, message)));
+    assert!(!arrive(&mut ledger, &messages[0]), "twice in one life");
     ledger.fail(0, "failed", START);
     ledger.fail(1, "failed", START);
     assert_eq!(ledger.faults(0), Vec::<String>::new());
