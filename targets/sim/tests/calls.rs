@@ -132,7 +132,12 @@ fn calls_to_a_host_that_stays_down_come_to_an_end() {
                [[flow]]\nfrom = 'h2'\nto = 'h0'\n\
                calls = { count = 10, size = 100, reply = 50, interval = '200ms' }\n"
     };
-    let answered = |report: &Report| report.flows[0].backward.messages.map(|messages| messages.received);
+    let answered = |report: &Report| {
+        report.flows[0]
+            .backward
+            .messages
+            .map(|messages| messages.received)
+    };
     let report = go(&text(""));
     assert!(report.ok, "{report}");
     assert!(answered(&report) < Some(100), "{report}");

@@ -1,11 +1,11 @@
 //! `cargo xtask mutants`: would the tests notice if the program were wrong?
 //!
 //! Each atomic condition of `transports/tcp/*.mtp` is negated in turn, in a copy of the program. A
-//! mutant is killed when one of the [`KILLERS`] fails on it, and survives when all pass. What no
+//! mutant is killed when one of the program's killers fails on it, and survives when all pass. What no
 //! longer passes the checker is not counted. The score has to reach [`GOAL`].
 //!
-//! `--sample N` takes N mutants spread over the program, another N for each `--seed`; without it
-//! all are tried, or with `--file NAME` those of one file.
+//! `--program homa` and `--program ndp` take these in place of TCP. `--sample N` takes N mutants spread over the
+//! program, another N for each `--seed`; without it all are tried, or with `--file NAME` those of one file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,58 +27,121 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Mutants tried at the same time.
 const WORKERS: usize = 2;
 
-/// The folder of the program, from the repository's top.
-const PROGRAM: &str = "transports/tcp";
+/// What killers are started with, the quickest first; of the tests those that take seconds each come last, or not at all.
+/// `{program}` stands for the mutant's main file, `{folder}` for its folder, and `{tests}` and others of
+/// [`Subject::tests`] for test programs of stack/load.
+type Killer = (&'static str, &'static [&'static str]);
 
-/// What the scripts' names mean in the program, beside it.
-const SCRIPT_TABLE: &str = "script.toml";
+/// A program whose mutants are tried.
+struct Subject {
+    /// Its name: its folder is in `transports/`, its main file in there.
+    name: &'static str,
+    /// The files beside its own that its killers read.
+    beside: &'static [&'static str],
+    /// The variable by which tests are given a mutant.
+    variable: &'static str,
+    /// Words of command lines, and the test programs that they stand for.
+    tests: &'static [(&'static str, &'static str)],
+    killers: &'static [Killer],
+}
 
-/// What must notice, the quickest first; of the tests those that take seconds each come last, or not at all. `{program}`
-/// stands for the mutant's main file.
-const KILLERS: &[(&str, &[&str])] = &[
-    (
-        "scripts",
-        &[
-            "target/debug/hawser",
-            "script",
-            "--program",
-            "{program}",
-            "transports/tcp/scripts",
+impl Subject {
+    fn folder(&self) -> String {
+        format!("transports/{}", self.name)
+    }
+}
+
+const SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "tcp",
+        beside: &["script.toml"],
+        variable: "HAWSER_TCP",
+        tests: &[("{tests}", "tcp_interp"), ("{fast}", "fast")],
+        killers: &[
+            (
+                "scripts",
+                &[
+                    "target/debug/hawser",
+                    "script",
+                    "--program",
+                    "{program}",
+                    "transports/tcp/scripts",
+                ],
+            ),
+            (
+                "swarm",
+                &[
+                    "target/debug/hawser",
+                    "swarm",
+                    "{program}",
+                    "--runs",
+                    "12",
+                    "--save",
+                    "{folder}/failure.toml",
+                ],
+            ),
+            ("fast", &["{fast}", "-q", "interpreted"]),
+            (
+                "tests",
+                &[
+                    "{tests}",
+                    "-q",
+                    "--test-threads",
+                    "1",
+                    "--skip",
+                    "attacks::",
+                    "--skip",
+                    "long_stream::",
+                    "--skip",
+                    "bottleneck::",
+                ],
+            ),
+            (
+                "bottlenecks",
+                &["{tests}", "-q", "--test-threads", "1", "bottleneck::"],
+            ),
         ],
-    ),
-    (
-        "swarm",
-        &[
-            "target/debug/hawser",
-            "swarm",
-            "{program}",
-            "--runs",
-            "12",
-            "--save",
-            "{folder}/failure.toml",
-        ],
-    ),
-    ("fast", &["{fast}", "-q", "interpreted"]),
-    (
-        "tests",
-        &[
-            "{tests}",
-            "-q",
-            "--test-threads",
-            "1",
-            "--skip",
-            "attacks::",
-            "--skip",
-            "long_stream::",
-            "--skip",
-            "bottleneck::",
-        ],
-    ),
-    (
-        "bottlenecks",
-        &["{tests}", "-q", "--test-threads", "1", "bottleneck::"],
-    ),
+    },
+    Subject {
+        name: "homa",
+        beside: &["swarm.args"],
+        variable: "HAWSER_HOMA",
+        tests: &[("{tests}", "homa")],
+        killers: &[RULES, CALLS],
+    },
+    Subject {
+        name: "ndp",
+        beside: &["swarm.args"],
+        variable: "HAWSER_NDP",
+        tests: &[("{tests}", "ndp")],
+        killers: &[RULES, CALLS],
+    },
 ];
+
+/// The rules of a program of calls, each against a peer that the test plays.
+const RULES: Killer = (
+    "rules",
+    &[
+        "{tests}",
+        "-q",
+        "--test-threads",
+        "1",
+        "--skip",
+        "requests_that_only_begin",
+        "rules::",
+    ],
+);
+/// The first seeds of its swarm.
+const CALLS: Killer = (
+    "swarm",
+    &[
+        "sh",
+        "-c",
+        "exec target/debug/hawser swarm \"$0\" --runs 12 --no-shrink --save \"$1\"/failure.toml $(cat \"$1\"/swarm.args)",
+        "{program}",
+        "{folder}",
+    ],
+);
 
 /// One condition, negated.
 struct Mutant {
@@ -100,26 +163,32 @@ enum Fate {
 /// Runs the chore.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments)?;
-    let root = crate::root();
-    let mut all = mutants(&root.join(PROGRAM))?;
+    let (root, subject) = (crate::root(), options.subject);
+    let mut all = mutants(&root.join(subject.folder()))?;
     if let Some(file) = &options.file {
         all.retain(|mutant| mutant.file == *file);
     }
     let chosen = choose(&all, &options);
     println!(
-        "{} conditions in {PROGRAM}; {} are negated, one at a time",
+        "{} conditions in {}; {} are negated, one at a time",
         all.len(),
+        subject.folder(),
         chosen.len()
     );
-    let killers = killers(&root)?;
-    unchanged_passes(&root, &killers)?;
-
-    let fates = try_all(&root, &killers, &chosen);
-    report(&chosen, &fates)
+    let killers = killers(&root, subject)?;
+    let trial = Trial {
+        root: &root,
+        subject,
+        killers,
+    };
+    trial.unchanged_passes()?;
+    let fates = trial.all(&chosen);
+    report(subject, &chosen, &fates)
 }
 
 /// The arguments.
 struct Options {
+    subject: &'static Subject,
     sample: Option<usize>,
     seed: usize,
     file: Option<String>,
@@ -127,9 +196,11 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
-        let usage = "usage: cargo xtask mutants [--sample N] [--seed N] [--file NAME]";
+        let usage =
+            "usage: cargo xtask mutants [--program tcp|homa|ndp] [--sample N] [--seed N] [--file NAME]";
         let number = |value: &str| value.parse().map_err(|_| usage.to_owned());
         let mut options = Options {
+            subject: &SUBJECTS[0],
             sample: None,
             seed: 0,
             file: None,
@@ -138,6 +209,10 @@ impl Options {
         while let Some(word) = rest.next() {
             let value = rest.next().ok_or(usage)?;
             match word.as_str() {
+                "--program" => {
+                    let named = SUBJECTS.iter().find(|subject| subject.name == value);
+                    options.subject = named.ok_or(usage)?;
+                }
                 "--sample" => options.sample = Some(number(value)?),
                 "--seed" => options.seed = number(value)?,
                 "--file" => options.file = Some(value.clone()),
@@ -186,7 +261,7 @@ fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
 }
 
 /// The killers' command lines, with what they run already built.
-fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
+fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     // As the phase `build` of scripts/phases: another choice of packages or features would be built anew, in
     // the place of programs that other phases run.
     let features = output(root, &mut Command::new("scripts/features"))?;
@@ -214,14 +289,18 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
             .find_map(|message| message["executable"].as_str().map(str::to_owned))
             .ok_or_else(|| format!("cargo did not say where the tests of stack/load/tests/{name} are"))
     };
-    let (tests, fast) = (executable("tcp_interp")?, executable("fast")?);
-    let line = |words: &[&str]| {
-        words
-            .iter()
-            .map(|word| word.replace("{tests}", &tests).replace("{fast}", &fast))
-            .collect()
+    let mut tests = Vec::new();
+    for (word, name) in subject.tests {
+        tests.push((*word, executable(name)?));
+    }
+    let full = |word: &&str| {
+        let of_word = tests.iter().find(|(name, _)| name == word);
+        of_word.map_or_else(|| (*word).to_owned(), |(_, file)| file.clone())
     };
-    Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
+    let killers = subject.killers.iter();
+    Ok(killers
+        .map(|(name, words)| (*name, words.iter().map(full).collect()))
+        .collect())
 }
 
 /// What a command prints that ends well.
@@ -237,66 +316,125 @@ fn output(root: &Path, command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A killer that fails on the program as it is would kill everything.
-fn unchanged_passes(root: &Path, killers: &[(&'static str, Vec<String>)]) -> Result<(), String> {
-    let folder = Copy::of(root, "unchanged", None)?;
-    match fate(root, killers, &folder) {
-        Fate::Survived => Ok(()),
-        Fate::Killed(name) => Err(format!(
-            "the program as it is does not pass `{name}`: mend that first"
-        )),
-        Fate::Stillborn => Err("the program as it is does not pass the checker".to_owned()),
-    }
+/// What all mutants have in common.
+struct Trial<'a> {
+    root: &'a Path,
+    subject: &'static Subject,
+    killers: Vec<(&'static str, Vec<String>)>,
 }
 
-/// Tries the mutants, [`WORKERS`] at a time; fates in the order of the mutants.
-fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mutant]) -> Vec<Fate> {
-    let next = AtomicUsize::new(0);
-    let fates: Mutex<Vec<(usize, Fate)>> = Mutex::new(Vec::new());
-    let work = |worker: usize| {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(mutant) = mutants.get(i) else { return };
-            let fate = match Copy::of(root, &worker.to_string(), Some(mutant)) {
-                Ok(copy) => fate(root, killers, &copy),
-                Err(error) => {
-                    eprintln!("{error}");
-                    Fate::Stillborn
+impl Trial<'_> {
+    /// A killer that fails on the program as it is would kill everything.
+    fn unchanged_passes(&self) -> Result<(), String> {
+        let copy = Copy::of(self.root, self.subject, "unchanged", None)?;
+        match self.fate(&copy) {
+            Fate::Survived => Ok(()),
+            Fate::Killed(name) => Err(format!(
+                "the program as it is does not pass `{name}`: mend that first"
+            )),
+            Fate::Stillborn => Err("the program as it is does not pass the checker".to_owned()),
+        }
+    }
+
+    /// Tries the mutants, [`WORKERS`] at a time; fates in the order of the mutants.
+    fn all(&self, mutants: &[&Mutant]) -> Vec<Fate> {
+        let next = AtomicUsize::new(0);
+        let fates: Mutex<Vec<(usize, Fate)>> = Mutex::new(Vec::new());
+        let work = |worker: usize| {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                let Some(mutant) = mutants.get(i) else { return };
+                let copy = Copy::of(self.root, self.subject, &worker.to_string(), Some(mutant));
+                let fate = match copy {
+                    Ok(copy) => self.fate(&copy),
+                    Err(error) => {
+                        eprintln!("{error}");
+                        Fate::Stillborn
+                    }
+                };
+                if let Fate::Survived = fate {
+                    println!(
+                        "survived: {}/{}:{}: !({})",
+                        self.subject.folder(),
+                        mutant.file,
+                        mutant.change.line,
+                        mutant.change.was
+                    );
                 }
-            };
-            if let Fate::Survived = fate {
-                println!(
-                    "survived: {PROGRAM}/{}:{}: !({})",
-                    mutant.file, mutant.change.line, mutant.change.was
-                );
+                fates.lock().push((i, fate));
             }
-            fates.lock().push((i, fate));
+        };
+        std::thread::scope(|scope| {
+            for worker in 0..WORKERS {
+                let work = &work;
+                scope.spawn(move || work(worker));
+            }
+        });
+        let mut fates = fates.into_inner();
+        fates.sort_by_key(|(i, _)| *i);
+        fates.into_iter().map(|(_, fate)| fate).collect()
+    }
+
+    /// Runs the killers in turn until one fails.
+    fn fate(&self, copy: &Copy) -> Fate {
+        if hawser_driver::compile(&copy.main).failed() {
+            return Fate::Stillborn;
         }
-    };
-    std::thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            let work = &work;
-            scope.spawn(move || work(worker));
+        let main = copy.main.display().to_string();
+        let folder = copy.folder.display().to_string();
+        for (name, words) in &self.killers {
+            let words: Vec<String> = words
+                .iter()
+                .map(|word| word.replace("{program}", &main).replace("{folder}", &folder))
+                .collect();
+            let Some((program, arguments)) = words.split_first() else {
+                continue;
+            };
+            let child = Command::new("sh")
+                .args([
+                    "-c",
+                    &format!("ulimit -t {PROCESSOR_SECONDS}; exec \"$@\""),
+                    "limited",
+                    program,
+                ])
+                .args(arguments)
+                .env(self.subject.variable, &main)
+                .current_dir(self.root)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            match child {
+                Ok(child) => {
+                    if !passes(child) {
+                        return Fate::Killed(name);
+                    }
+                }
+                Err(error) => {
+                    eprintln!("cannot start {program}: {error}");
+                    return Fate::Stillborn;
+                }
+            }
         }
-    });
-    let mut fates = fates.into_inner();
-    fates.sort_by_key(|(i, _)| *i);
-    fates.into_iter().map(|(_, fate)| fate).collect()
+        Fate::Survived
+    }
 }
 
 /// A copy of the program in `target/mutants/`.
 struct Copy {
     folder: PathBuf,
+    main: PathBuf,
 }
 
 impl Copy {
     /// With a condition negated, or as it is.
-    fn of(root: &Path, name: &str, mutant: Option<&Mutant>) -> Result<Copy, String> {
-        let from = root.join(PROGRAM);
+    fn of(root: &Path, subject: &Subject, name: &str, mutant: Option<&Mutant>) -> Result<Copy, String> {
+        let from = root.join(subject.folder());
         let folder = root.join("target/mutants").join(name);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let table = std::fs::copy(from.join(SCRIPT_TABLE), folder.join(SCRIPT_TABLE));
-        table.map_err(|e| format!("{PROGRAM}/{SCRIPT_TABLE}: {e}"))?;
+        for file in subject.beside {
+            let copied = std::fs::copy(from.join(file), folder.join(file));
+            copied.map_err(|e| format!("{}/{file}: {e}", from.display()))?;
+        }
         for source in sources(&from)? {
             let mut text = read(&from.join(&source))?;
             if let Some(mutant) = mutant.filter(|mutant| mutant.file == source) {
@@ -305,55 +443,9 @@ impl Copy {
             let to = folder.join(&source);
             std::fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;
         }
-        Ok(Copy { folder })
+        let main = folder.join(format!("{}.mtp", subject.name));
+        Ok(Copy { folder, main })
     }
-
-    fn main(&self) -> PathBuf {
-        self.folder.join("tcp.mtp")
-    }
-}
-
-/// Runs the killers in turn until one fails.
-fn fate(root: &Path, killers: &[(&'static str, Vec<String>)], copy: &Copy) -> Fate {
-    if hawser_driver::compile(&copy.main()).failed() {
-        return Fate::Stillborn;
-    }
-    let main = copy.main().display().to_string();
-    let folder = copy.folder.display().to_string();
-    for (name, words) in killers {
-        let words: Vec<String> = words
-            .iter()
-            .map(|word| word.replace("{program}", &main).replace("{folder}", &folder))
-            .collect();
-        let Some((program, arguments)) = words.split_first() else {
-            continue;
-        };
-        let child = Command::new("sh")
-            .args([
-                "-c",
-                &format!("ulimit -t {PROCESSOR_SECONDS}; exec \"$@\""),
-                "limited",
-                program,
-            ])
-            .args(arguments)
-            .env("HAWSER_TCP", &main)
-            .current_dir(root)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match child {
-            Ok(child) => {
-                if !passes(child) {
-                    return Fate::Killed(name);
-                }
-            }
-            Err(error) => {
-                eprintln!("cannot start {program}: {error}");
-                return Fate::Stillborn;
-            }
-        }
-    }
-    Fate::Survived
 }
 
 /// Whether a command ends well, and in time.
@@ -373,7 +465,7 @@ fn passes(mut child: Child) -> bool {
 }
 
 /// Counts, and compares with the goal.
-fn report(mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
+fn report(subject: &Subject, mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
     let born = fates
         .iter()
         .filter(|fate| !matches!(fate, Fate::Stillborn))
@@ -382,7 +474,7 @@ fn report(mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
         .iter()
         .filter(|fate| matches!(fate, Fate::Killed(_)))
         .count();
-    for (name, _) in KILLERS {
+    for (name, _) in subject.killers {
         let by = fates
             .iter()
             .filter(|fate| matches!(fate, Fate::Killed(by) if by == name))

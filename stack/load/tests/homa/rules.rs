@@ -540,7 +540,9 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
 
 #[test]
 fn a_call_without_a_reply_from_its_application_is_not_begun_anew() {
-    for close in [Stack::abort, Stack::close, |stack: &mut Stack, _, call| stack.release(call)] {
+    for close in [Stack::abort, Stack::close, |stack: &mut Stack, _, call| {
+        stack.release(call)
+    }] {
         let mut stage = Stage::new(&[]);
         stage.request(1, 1, (0, 1));
         stage.take();

@@ -429,7 +429,9 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
 
 #[test]
 fn a_call_without_a_reply_from_its_application_is_not_begun_anew_and_its_client_learns_of_it() {
-    for close in [Stack::abort, Stack::close, |stack: &mut Stack, _, call| stack.release(call)] {
+    for close in [Stack::abort, Stack::close, |stack: &mut Stack, _, call| {
+        stack.release(call)
+    }] {
         let mut stage = Stage::new(&[]);
         let call = accepted(&mut stage);
         close(&mut stage.stack, stage.now, call);

@@ -47,9 +47,26 @@ pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longes
 pub(super) fn finish(scenario: &mut Scenario) {
     let rng = &mut Rng::new(scenario.seed, "swarm/fabric");
     scenario.bounds = Bounds::default();
+    // Calls to a host that stays down end by timeouts. Few at a time, they would take longer than there is.
+    if stays_down(scenario) {
+        let calls = scenario.flow.iter_mut().filter_map(|flow| flow.calls.as_mut());
+        calls.for_each(|calls| calls.outstanding = None);
+    }
     if rng.chance(0.4) {
         fabric(scenario, rng);
     }
+}
+
+/// Whether a host goes down for good.
+fn stays_down(scenario: &Scenario) -> bool {
+    let last = |name: &String| {
+        let of_host = scenario.at.iter().filter(|at| at.host.as_ref() == Some(name));
+        of_host.max_by_key(|at| at.time).and_then(|at| at.state)
+    };
+    scenario
+        .host
+        .iter()
+        .any(|host| last(&host.name) == Some(State::Down))
 }
 
 /// Two leaves with two hosts each, and two spines between them. The link that was drawn is that of the first host, and
