@@ -394,8 +394,8 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
     stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].get(SENDER_ID)), (vec![BUSY], CALL | 1));
-    // As a client: as long as BUSY comes the call goes on; when nothing comes it ends after 100 ms. It asks after 5 ms,
-    // then twice as late each time, and every quarter of those 100 ms at least.
+    // A client goes on as long as BUSY comes, and ends after 100 ms of nothing. It asks after 5 ms, then twice as late
+    // each time, and every quarter of those 100 ms at least.
     let mut stage = Stage::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
@@ -471,9 +471,8 @@ fn a_client_that_knows_nothing_of_a_call_ends_it_at_the_server() {
 fn a_request_that_stops_in_the_middle_is_forgotten_after_100_ms() {
     let mut stage = Stage::new(&[]);
     stage.request(2_000, 2_000, (0, 1_000));
-    // After 5, 15, 35, 60 and 85 ms.
-    let sent = stage.wait(99_000);
-    assert_eq!(kinds(&sent), vec![RESEND; 5]);
+    let asked = kinds(&stage.wait(99_000));
+    assert_eq!(asked, vec![RESEND; 5], "after 5, 15, 35, 60 and 85 ms");
     stage.wait(1_000);
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
     // Nothing of it was delivered: its client may begin anew.
@@ -507,7 +506,7 @@ fn a_server_asks_for_the_acknowledgement_of_its_reply() {
     assert_eq!(stage.stack.contexts(), 1);
 }
 
-/// Late packets of the test's call, whose request of one byte was served, get no answer, and it is served no second time.
+/// Late packets of the test's call, whose request of one byte was served, get no answer, and it is served once.
 fn is_remembered(stage: &mut Stage) {
     stage.request(1, 1, (0, 1));
     stage.put(DATA, &[(MESSAGE_LENGTH, 1), (INCOMING, 1)], &[9]); // of a sender with other cutoffs
@@ -520,8 +519,7 @@ fn is_remembered(stage: &mut Stage) {
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (2, (0, 0)));
 }
 
-/// Its client lives for 100 ms after the last packet that it gets, and packets for 10 ms at most: 20 ms for one there and
-/// one back.
+/// Its client lives for 100 ms after the last packet that it gets; one there and one back take 20 ms at most.
 #[test]
 fn a_reply_that_was_given_up_is_not_begun_anew() {
     let mut stage = Stage::new(&[]);
@@ -562,9 +560,8 @@ fn a_call_without_a_reply_from_its_application_is_not_begun_anew() {
 fn a_client_that_never_acknowledges_counts_as_gone() {
     let mut stage = Stage::new(&[]);
     let (call, _) = stage.replies(10);
-    // After 2, 6, 14, 30, 55 and 80 ms.
     let asked = kinds(&stage.wait(99_000));
-    assert_eq!(asked, vec![NEED_ACK; 6]);
+    assert_eq!(asked, vec![NEED_ACK; 6], "after 2, 6, 14, 30, 55 and 80 ms");
     assert_eq!(stage.end_of(call), None);
     stage.wait(1_000);
     assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
