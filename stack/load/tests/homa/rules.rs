@@ -538,22 +538,18 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
 
 #[test]
 fn a_call_without_a_reply_from_its_application_is_not_begun_anew() {
-    for close in [Stack::abort, Stack::close, |stack: &mut Stack, _, call| {
-        stack.release(call)
-    }] {
-        let mut stage = Stage::new(&[]);
-        stage.request(1, 1, (0, 1));
-        stage.take();
-        let (call, _) = stage.accepted();
-        close(&mut stage.stack, stage.now, call);
-        stage.take();
-        is_remembered(&mut stage);
-        assert!(stage.stack.send_message(stage.now, call, b"too late").is_err());
-        stage.wait(119_900);
-        is_remembered(&mut stage);
-        stage.wait(100);
-        assert_eq!(stage.stack.contexts(), 1);
-    }
+    let mut stage = Stage::new(&[]);
+    stage.request(1, 1, (0, 1));
+    stage.take();
+    let (call, _) = stage.accepted();
+    stage.stack.close(stage.now, call);
+    stage.take();
+    is_remembered(&mut stage);
+    assert!(stage.stack.send_message(stage.now, call, b"too late").is_err());
+    stage.wait(119_900);
+    is_remembered(&mut stage);
+    stage.wait(100);
+    assert_eq!(stage.stack.contexts(), 1);
 }
 
 #[test]
