@@ -68,6 +68,29 @@ fn downloads_over_af_packet_are_complete() {
     }
 }
 
+/// Homa's receiver finishes one message after the other, where TCP's senders share its line: on average half the time,
+/// and neither is faster than the line.
+#[test]
+fn an_incast_is_over_sooner_on_average_by_homa() {
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = hawser
+        .args(["demo", "--story", "incast", "--json"])
+        .output()
+        .expect("hawser starts");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
+    let figure = |row: usize, key: &str| result["rows"][row][key].as_f64().expect("a figure");
+    let line = result["line_ms"].as_f64().expect("a figure");
+    assert_eq!(line, 32.0 * 500e3 * 8.0 / 10e9 * 1e3);
+    for (row, name) in ["TCP", "Homa"].into_iter().enumerate() {
+        assert_eq!(result["rows"][row]["transport"], name);
+        assert!(
+            figure(row, "last_ms") > line && figure(row, "last_ms") < line * 1.3,
+            "{result}"
+        );
+    }
+    assert!(figure(1, "mean_ms") < 0.7 * figure(0, "mean_ms"), "{result}");
+}
+
 /// Another user foresees the process id and plants a folder of that name, with a link in it.
 #[test]
 fn a_planted_folder_is_not_taken() {

@@ -14,6 +14,7 @@
 mod bare;
 mod content;
 mod experiment;
+mod fabric;
 mod folder;
 mod itcp;
 mod list;

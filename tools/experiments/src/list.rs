@@ -102,4 +102,25 @@ pub const EXPERIMENTS: &[Experiment] = &[
         steers_kernel: false,
         run: crate::mtp::latency,
     },
+    Experiment {
+        name: "mtp-homa-slowdown",
+        about: "MTP, Figure 4a: requests of 100 to 500 kB beside cross traffic, by Homa and by TCP, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::fabric::slowdown,
+    },
+    Experiment {
+        name: "homa-workloads",
+        about: "Homa, Figures 12 and 13: five workloads on 144 hosts, by Homa and by NDP, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::fabric::workloads,
+    },
+    Experiment {
+        name: "ndp-incast",
+        about: "NDP: incast of up to 431 to 1 and a permutation of 432 hosts, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::fabric::incast,
+    },
 ];

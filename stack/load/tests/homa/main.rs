@@ -22,6 +22,27 @@ use hawser_ir::AppOp;
 use hawser_load::Engine;
 use hawser_time::Instant;
 
+/// Seven levels of unscheduled bytes and one of granted ones, from the first packet on.
+#[test]
+fn hosts_that_are_alike_need_not_learn_each_others_cutoffs() {
+    let params = [
+        ("ALIKE", 1),
+        ("SCHEDULED", 0),
+        ("CUTOFF_7", 10),
+        ("CUTOFF_6", 20),
+        ("CUTOFF_5", 30),
+        ("CUTOFF_4", 40),
+        ("CUTOFF_3", 50),
+        ("CUTOFF_2", 60),
+        ("CUTOFF_1", 70),
+    ];
+    let mut stage = wire::Stage::new(&params);
+    for (len, priority) in [(10, 7), (20, 6), (21, 5), (40, 4), (50, 3), (60, 2), (70, 1), (71, 0)] {
+        stage.call(len);
+        assert_eq!(stage.take()[0].priority, priority, "{len} bytes");
+    }
+}
+
 #[test]
 fn messages_from_a_byte_to_a_megabyte_are_carried() {
     for engine in [Engine::Interp, Engine::Native] {

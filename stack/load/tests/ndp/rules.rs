@@ -223,6 +223,22 @@ fn a_refused_packet_goes_first_and_once_when_it_is_pulled() {
     assert_eq!(kinds(&stage.take()), [(DATA, 5), (DATA, 3), (DATA, 30)]);
 }
 
+/// A PULL that takes a shorter way than the refusals before it releases them as they come, and no more than it pulled.
+#[test]
+fn a_pull_that_overtakes_a_refusal_is_not_lost() {
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(20);
+    stage.put((PULL, id, 2, 0));
+    assert_eq!(kinds(&stage.take()), NOTHING, "all has been sent");
+    stage.put((NACK, id, 7, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 7)]);
+    stage.put((NACK, id, 8, 0));
+    stage.put((NACK, id, 9, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 8)]);
+    stage.put((PULL, id, 3, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 9)]);
+}
+
 #[test]
 fn a_header_without_its_data_is_refused_and_pulled() {
     let mut stage = Stage::new(&[]);

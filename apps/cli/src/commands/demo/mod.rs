@@ -7,6 +7,7 @@
 //! * `roaming`: a session over two paths, of which one comes and one goes
 //! * `browser`: Chromium behind the proxy, with and without the second path; and its page
 //! * `watching`: ten seconds of a transfer, with one modification
+//! * `incast`: 32 hosts that send to one at once, over TCP and over Homa, simulated
 //! * `picture`: figures over time as marks
 //!
 //! Everything happens in a user and network namespace of its own, so no privilege is needed and
@@ -14,6 +15,7 @@
 
 mod browser;
 mod directory;
+mod incast;
 mod linux;
 mod picture;
 mod roaming;
@@ -37,8 +39,8 @@ use stage::{Family, Lane, Stage};
 /// TCP: over IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size
 /// (held 1 ms) in both directions. Then a phone downloads over WiFi, gains the mobile network and
 /// loses WiFi, with a bar per path. Then a browser downloads through the proxy, with and without a second
-/// path. At the end a transfer is watched for ten seconds, and its window is set for three of them. Every
-/// file is compared. Runs in namespaces of its own: no privilege is needed.
+/// path. Then a transfer is watched for ten seconds, and its window is set for three of them. At the end 32
+/// simulated hosts send to one at once, over TCP and over Homa. Every file is compared. Runs in namespaces of its own: no privilege is needed.
 ///
 /// With --web a page shows the last part live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
@@ -80,7 +82,7 @@ pub(crate) struct Args {
 /// A part of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Story {
-    /// All four.
+    /// All five.
     All,
     /// TCP against Linux's.
     Transfers,
@@ -90,11 +92,13 @@ enum Story {
     Browser,
     /// Ten seconds of watching a transfer, whose window is set for three of them.
     Watching,
+    /// 32 hosts that send to one at once, over TCP and over Homa, simulated.
+    Incast,
 }
 
 impl Story {
     /// How many there are besides `all`.
-    const SHOWN: usize = 4;
+    const SHOWN: usize = 5;
 
     fn name(self) -> &'static str {
         match self {
@@ -103,13 +107,14 @@ impl Story {
             Story::Roaming => "roaming",
             Story::Browser => "browser",
             Story::Watching => "watching",
+            Story::Incast => "incast",
         }
     }
 
     /// Fails when a program that the story calls is missing.
     fn require_tools(self) -> Outcome {
         match self {
-            Story::All | Story::Roaming => Ok(()),
+            Story::All | Story::Roaming | Story::Incast => Ok(()),
             Story::Transfers | Story::Watching => linux::require_curl(),
             Story::Browser => browser::require_client(),
         }
@@ -151,6 +156,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Story::Roaming => return roaming::run(args.json),
         Story::Browser => return browser::story(args),
         Story::Watching => return watching::run(&args.engine, args.medium, args.json),
+        Story::Incast => return incast::run(args.json),
         Story::All | Story::Transfers => {}
     }
     if args.story == Story::All {
@@ -167,7 +173,7 @@ fn all(args: &Args) -> Outcome {
         .unless_missing(Story::Transfers, || transfers(args))?
         .unwrap_or_default();
     let mut others = serde_json::Map::new();
-    for story in [Story::Roaming, Story::Browser, Story::Watching] {
+    for story in [Story::Roaming, Story::Browser, Story::Watching, Story::Incast] {
         let shown = left_out.unless_missing(story, || apart(story, args.json))?;
         others.insert(story.name().into(), shown.unwrap_or(Value::Null));
     }

@@ -1,0 +1,38 @@
+//! The measurements of Homa (SIGCOMM 2018), NDP (SIGCOMM 2017) and MTP on simulated fabrics, in virtual time.
+
+mod incast;
+mod slowdown;
+mod workloads;
+
+pub(crate) use incast::incast;
+pub(crate) use slowdown::slowdown;
+pub(crate) use workloads::workloads;
+
+use hawser::sim::{self, Report, Scenario};
+
+use crate::Error;
+
+/// The workloads of Homa's evaluation (its Figure 1), as files.
+const WORKLOADS: [(&str, &str); 5] = [
+    ("w1.cdf", include_str!("../../../../examples/workloads/w1.cdf")),
+    ("w2.cdf", include_str!("../../../../examples/workloads/w2.cdf")),
+    ("w3.cdf", include_str!("../../../../examples/workloads/w3.cdf")),
+    ("w4.cdf", include_str!("../../../../examples/workloads/w4.cdf")),
+    ("w5.cdf", include_str!("../../../../examples/workloads/w5.cdf")),
+];
+
+/// Runs a scenario; a run that breaks its promise is an error.
+fn run(text: &str, seed: u64) -> Result<Report, Error> {
+    let mut scenario = Scenario::parse(text).map_err(|error| format!("{error}\n{text}"))?;
+    scenario.read_files(&mut |name| {
+        let known = WORKLOADS.iter().find(|(known, _)| *known == name);
+        known
+            .map(|(_, text)| (*text).to_owned())
+            .ok_or_else(|| format!("no workload {name}"))
+    })?;
+    let report = sim::run(&scenario, Some(seed), None, None)?;
+    match report.ok {
+        true => Ok(report),
+        false => Err(format!("{}: {}", report.name, report.failures.join("; ")).into()),
+    }
+}
