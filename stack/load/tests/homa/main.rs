@@ -37,7 +37,16 @@ fn hosts_that_are_alike_need_not_learn_each_others_cutoffs() {
         ("CUTOFF_1", 70),
     ];
     let mut stage = wire::Stage::new(&params);
-    for (len, priority) in [(10, 7), (20, 6), (21, 5), (40, 4), (50, 3), (60, 2), (70, 1), (71, 0)] {
+    for (len, priority) in [
+        (10, 7),
+        (20, 6),
+        (21, 5),
+        (40, 4),
+        (50, 3),
+        (60, 2),
+        (70, 1),
+        (71, 0),
+    ] {
         stage.call(len);
         assert_eq!(stage.take()[0].priority, priority, "{len} bytes");
     }

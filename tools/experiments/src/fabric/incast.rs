@@ -22,6 +22,7 @@ fn scenario(flow: &str) -> String {
     format!(
         "name = \"NDP\"\n\
          duration = \"1min\"\n\
+         idle_packets = 0\n\
          program = \"ndp\"\n\
          params = {{ PACKET = 9000, LONGEST = {LONG} }}\n\
          [topology]\n\
@@ -30,7 +31,7 @@ fn scenario(flow: &str) -> String {
          host_link = {{ rate = \"10Gbit/s\", delay = \"500ns\" }}\n\
          core_link = {{ rate = \"10Gbit/s\", delay = \"500ns\" }}\n\
          host = {{ mtu = 9000, priorities = 2 }}\n\
-         switch = {{ priorities = 2, buffer = \"72kB\", trim_to = 64, spray = \"random\" }}\n\
+         switch = {{ priorities = 2, buffer = \"72kB\", trim_to = 64, spray = \"round-robin\" }}\n\
          {flow}"
     )
 }

@@ -31,8 +31,8 @@ fn run(text: &str, seed: u64) -> Result<Report, Error> {
             .ok_or_else(|| format!("no workload {name}"))
     })?;
     let report = sim::run(&scenario, Some(seed), None, None)?;
-    match report.ok {
-        true => Ok(report),
-        false => Err(format!("{}: {}", report.name, report.failures.join("; ")).into()),
+    match report.failures.first() {
+        None => Ok(report),
+        Some(first) => Err(format!("{}: {first}", report.name).into()),
     }
 }
