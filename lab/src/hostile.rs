@@ -123,14 +123,9 @@ fn cross(rules: &mut [&mut dyn Rule], now: Instant, bytes: &[u8]) {
 fn frame(bytes: &[u8]) -> Frame {
     Frame {
         head: bytes.to_vec(),
-        payload: Vec::new(),
-        partial: None,
         csum: Csum::Unverified,
-        seg_size: 0,
-        prio: 0,
         link_header: 14,
-        cause: 0,
-        number: 0,
+        ..Frame::default()
     }
 }
 

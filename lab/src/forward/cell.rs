@@ -232,14 +232,9 @@ impl Direction {
         self.last = self.last.max(at);
         let frame = Frame {
             head: bytes.to_vec(),
-            payload: Vec::new(),
-            partial: None,
             csum: Csum::Unverified,
-            seg_size: 0,
-            prio: 0,
             link_header: ETHERNET,
-            cause: 0,
-            number: 0,
+            ..Frame::default()
         };
         self.pipe.push(self.last, frame, &mut |_, _, _| {});
     }

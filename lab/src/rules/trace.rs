@@ -269,14 +269,9 @@ mod tests {
         let mut send = |(at, bytes): &(u64, usize)| {
             let mut frame = Frame {
                 head: vec![0; bytes + 14],
-                payload: vec![],
-                partial: None,
                 csum: Csum::Unverified,
-                seg_size: 0,
-                prio: 0,
                 link_header: 14,
-                cause: 0,
-                number: 0,
+                ..Frame::default()
             };
             match rule.apply(Instant::from_nanos(at * MS), &mut frame, &mut rng) {
                 Verdict::Later(at) => Some(at.as_nanos() / MS),

@@ -263,6 +263,7 @@ fn ports(scenario: &Scenario) -> Vec<Port> {
     let switches = scenario.switch.iter().map(|switch| Port {
         priorities: switch.priorities,
         trim_to: switch.trim_to.map(|to| to.0),
+        return_to_sender: switch.return_to_sender,
         pool: switch
             .buffer
             .filter(|_| switch.shared)

@@ -36,6 +36,8 @@ pub struct Frame {
     pub cause: u32,
     /// Its number among those that the nodes of a world have sent, and in a capture: the first is 1. 0: not sent.
     pub number: u64,
+    /// Whether a switch has sent it back.
+    pub returned: bool,
 }
 
 impl Default for Frame {
@@ -51,6 +53,7 @@ impl Default for Frame {
             link_header: 0,
             cause: 0,
             number: 0,
+            returned: false,
         }
     }
 }
@@ -69,6 +72,7 @@ impl Frame {
             link_header: link_header(medium),
             cause: frame.cause,
             number: 0,
+            returned: false,
         }
     }
 
@@ -86,6 +90,7 @@ impl Frame {
             link_header: link_header(medium),
             cause: 0,
             number: 0,
+            returned: false,
         }
     }
 
@@ -200,6 +205,18 @@ impl Frame {
             left -= piece.len();
             !piece.is_empty()
         });
+    }
+
+    /// Exchanges the addresses of its packet: it goes back to its sender. No checksum changes by that.
+    pub fn turn_back(&mut self) {
+        let Some(headers) = self.headers() else {
+            return;
+        };
+        let packet = &mut self.head[headers.network..];
+        let (from, to) = if headers.is_v4 { (12, 16) } else { (8, 24) };
+        let (front, back) = packet.split_at_mut(to);
+        front[from..].swap_with_slice(&mut back[..to - from]);
+        self.returned = true;
     }
 
     /// Joins the payload, so that it is one piece or none.
@@ -402,6 +419,7 @@ pub(crate) mod samples {
             link_header: 0,
             cause: 0,
             number: 0,
+            returned: false,
         }
     }
 
@@ -424,6 +442,7 @@ pub(crate) mod samples {
             link_header: 0,
             cause: 0,
             number: 0,
+            returned: false,
         }
     }
 
@@ -439,6 +458,7 @@ pub(crate) mod samples {
             link_header: 0,
             cause: 0,
             number: 0,
+            returned: false,
         }
     }
 }

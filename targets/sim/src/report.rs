@@ -154,6 +154,9 @@ pub struct LinkReport {
     /// Packets that its queue has cut.
     #[serde(skip_serializing_if = "is_zero")]
     pub trimmed: u64,
+    /// Packets that went back to their senders.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub returned: u64,
     /// How deep the queue in front of it has been, where it has a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueReport>,
@@ -347,6 +350,7 @@ impl fmt::Display for LinkReport {
         let others = [
             ("marked", self.marked),
             ("trimmed", self.trimmed),
+            ("returned", self.returned),
             ("corrupted", self.corrupted),
             ("duplicated", self.duplicated),
             ("held back", self.reordered),

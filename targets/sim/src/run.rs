@@ -552,6 +552,7 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe, now: In
         dropped: causes.filter(|(_, count)| *count > 0).collect(),
         marked: stage("queue").changed,
         trimmed: pipe.trimmed(),
+        returned: counters.returned,
         queue: pipe.depth().map(|depth| QueueReport {
             max_bytes: depth.max_bytes,
             max_packets: depth.max_packets,

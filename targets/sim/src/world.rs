@@ -497,6 +497,7 @@ impl<N: Node> World<N> {
         }
         self.reschedule_pipe(index);
         self.reschedule_node(to);
+        self.give_back(index);
         self.call_sender(index);
     }
 
@@ -557,7 +558,23 @@ impl<N: Node> World<N> {
             .push(self.now, frame, &mut |at, rule, frame| {
                 record.frame(at, place, Fate::Lost(rule), frame);
             });
+        self.give_back(index);
         self.reschedule_pipe(index);
+    }
+
+    /// What a pipe has turned back arrives at the node in front of it.
+    fn give_back(&mut self, pipe: usize) {
+        let Joint { pipe, from, .. } = &mut self.pipes[pipe];
+        let (returned, from) = (pipe.take_returned(), *from);
+        if returned.is_empty() {
+            return;
+        }
+        let seat = &mut self.nodes[from];
+        returned
+            .into_iter()
+            .for_each(|frame| seat.node.arrive(self.now, frame));
+        seat.called = true;
+        self.reschedule_node(from);
     }
 
     /// Writes a frame to the capture, if there is one.

@@ -237,6 +237,20 @@ fn what_finds_no_room_arrives_as_a_header() {
     assert_eq!((messages.sent, messages.received), (100, 20));
 }
 
+/// What does not even fit as a header comes back to its sender, whose stack counts it: nothing is lost.
+#[test]
+fn what_finds_no_room_at_all_goes_back() {
+    let ports = format!(
+        "priorities = 2, trim_to = 64, return_to_sender = true, buffer = {}",
+        1000 + HEADERS
+    );
+    let report = burst(&ports, 2);
+    let port = link(&report, "s", "b");
+    assert_eq!(port.sent, port.delivered + port.returned, "{port:?}");
+    assert!(port.returned > 10 && port.trimmed > port.returned, "{port:?}");
+    assert_eq!(report.hosts[0].counters["interface_truncated"], port.returned);
+}
+
 /// Leaves with hosts, and spines: each leaf has a link to each spine.
 fn leaf_spine(spines: usize, switch: &str, rate: &str) -> String {
     let (mut hosts, mut switches, mut links) = (Vec::new(), Vec::new(), Vec::new());

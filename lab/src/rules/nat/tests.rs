@@ -73,14 +73,9 @@ impl Rig {
 fn apply(rule: &mut dyn Rule, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
     let mut frame = Frame {
         head: frame,
-        payload: vec![],
-        partial: None,
         csum: Csum::Unverified,
-        seg_size: 0,
-        prio: 0,
         link_header: 14,
-        cause: 0,
-        number: 0,
+        ..Frame::default()
     };
     match rule.apply(Instant::from_nanos(now), &mut frame, &mut Rng::new(0, "unused")) {
         Verdict::Pass => Some(frame.head),

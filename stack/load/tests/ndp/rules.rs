@@ -325,9 +325,15 @@ fn a_short_messages_pulls_come_before_those_of_long_ones() {
 fn a_packet_that_was_sent_back_goes_again() {
     let mut stage = Stage::new(&[]);
     let id = stage.sending(2);
-    // A switch exchanges the addresses alone. Before any answer the receiver may know of nothing.
+    // A switch exchanges the addresses alone. When all has come back the receiver knows of nothing.
     stage.put_cut((DATA, id & !1, 1, 2 * PART));
+    assert_eq!(kinds(&stage.take()), NOTHING, "the other one may have arrived");
+    stage.put_cut((DATA, id & !1, 0, 2 * PART));
     assert_eq!(kinds(&stage.take()), [(DATA, 1)]);
+    stage.put((ACK, id, 1, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 0)], "there is room");
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(2);
     stage.put((NACK, id, 0, 0));
     stage.put_cut((DATA, id & !1, 1, 2 * PART));
     assert_eq!(kinds(&stage.take()), NOTHING, "it would meet the same queue");

@@ -51,6 +51,8 @@ pub enum Verdict {
     Twice(Instant),
     /// The rule has taken it, and gives it back by [`Rule::next`].
     Kept,
+    /// It goes back to its sender: its addresses have changed places.
+    Return,
 }
 
 /// One thing that can happen to frames. Rules know nothing of each other.

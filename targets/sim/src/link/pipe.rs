@@ -17,13 +17,16 @@ const HELD_MAX: usize = 1 << 18;
 ///
 /// Frames enter by [`Pipe::push`] and leave by [`Pipe::pop`]. A frame that a rule holds goes on
 /// with the next rule at its time, so rules see frames in the order of time. Dropped frames are
-/// shown to the `lost` function of the call, with the name of the rule.
+/// shown to the `lost` function of the call, with the name of the rule; what goes back to its sender is
+/// taken out by [`Pipe::take_returned`].
 pub struct Pipe {
     stages: Vec<Stage>,
     /// The numbers of the rules that may do something to a frame, in order.
     active: Vec<usize>,
     held: Held,
     ready: VecDeque<Frame>,
+    /// What goes back to its senders.
+    returned: Vec<Frame>,
     up: bool,
     counters: Counters,
 }
@@ -53,6 +56,8 @@ pub struct Counters {
     pub down: u64,
     /// Frames lost because the pipe held as many as it can.
     pub overflow: u64,
+    /// Frames that went back to their senders.
+    pub returned: u64,
 }
 
 /// What one rule has done.
@@ -99,6 +104,7 @@ impl Pipe {
             active: Vec::new(),
             held: Held::default(),
             ready: VecDeque::new(),
+            returned: Vec::new(),
             up: true,
             counters: Counters::default(),
         };
@@ -132,6 +138,11 @@ impl Pipe {
         self.counters.delivered += 1;
         self.counters.delivered_bytes += frame.len() as u64;
         Some(frame)
+    }
+
+    /// Takes out what goes back to its senders, by way of the node in front.
+    pub fn take_returned(&mut self) -> Vec<Frame> {
+        std::mem::take(&mut self.returned)
     }
 
     /// When [`Pipe::pop`] may have something next; the origin when it has something now.
@@ -270,6 +281,10 @@ impl Pipe {
                 Verdict::Kept => {
                     stage.counters.delayed += 1;
                     return;
+                }
+                Verdict::Return => {
+                    self.counters.returned += 1;
+                    return self.returned.push(frame);
                 }
                 Verdict::Drop => {
                     stage.counters.dropped += 1;

@@ -8,7 +8,8 @@
 //! With [`Port::trim_to`], a packet that finds its queue full is cut to so many bytes and enters the queue of the
 //! highest priority, which then has a limit of its own (Handley et al., "Re-architecting datacenter networks and stacks
 //! for low latency and high performance", SIGCOMM 2017, section 3.1). What was cut is known by its IP header, which says
-//! more than is there, and has the highest priority at each further queue that cuts.
+//! more than is there, and has the highest priority at each further queue that cuts. Where not even that fits, it can go
+//! back to its sender (the same, section 3.2.4).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Port {
     pub priorities: u8,
     /// To how many bytes a packet is cut that finds its queue full; `None`: it is lost.
     pub trim_to: Option<u64>,
+    /// Whether a packet without room even for what is left of it goes back to its sender, cut; once.
+    pub return_to_sender: bool,
     /// Memory that it shares with other ports; `None`: it has its own.
     pub pool: Option<Arc<Pool>>,
 }
@@ -44,6 +47,7 @@ impl Default for Port {
         Port {
             priorities: 1,
             trim_to: None,
+            return_to_sender: false,
             pool: None,
         }
     }
@@ -200,6 +204,25 @@ impl Queue {
         fits
     }
 
+    /// Cuts a frame that has no room at all, and turns it back; false where it is lost. Packets that are no longer than
+    /// what would be left of them are not told from data that were cut, once they are on the way back: they are lost.
+    fn turn_back(&mut self, frame: &mut Frame) -> bool {
+        let Some(to) = self.port.trim_to.filter(|_| self.port.return_to_sender) else {
+            return false;
+        };
+        if frame.returned || frame.headers().is_none() {
+            return false;
+        }
+        if to < frame.len() as u64 {
+            frame.cut(to as usize);
+            self.trimmed += 1;
+        } else if !frame.is_cut() {
+            return false;
+        }
+        frame.turn_back();
+        true
+    }
+
     /// Bytes that leave before a frame of this priority.
     fn ahead(&self, priority: usize) -> u64 {
         let line = self.on_line.map_or(0, |frame| frame.bytes);
@@ -271,7 +294,10 @@ impl Rule for Queue {
         let mut priority = self.priority_of(frame);
         if self.is_full(priority, frame.len() as u64) {
             if !self.trim(frame) {
-                return Verdict::Drop;
+                return match self.turn_back(frame) {
+                    true => Verdict::Return,
+                    false => Verdict::Drop,
+                };
             }
             priority = self.top();
         }

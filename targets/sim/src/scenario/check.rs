@@ -145,6 +145,13 @@ fn check_ports_of(switch: &Switch, path: &str) -> Checked {
         return Err(error.with_hint("buffer = \"1MiB\""));
     }
     let Some(Bytes(to)) = switch.trim_to else {
+        if switch.return_to_sender {
+            let error = ScenarioError::new(
+                format!("{path}.return_to_sender"),
+                "packets go back without their data",
+            );
+            return Err(error.with_hint("trim_to = 64"));
+        }
         return Ok(());
     };
     let path = format!("{path}.trim_to");

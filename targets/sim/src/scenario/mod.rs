@@ -171,6 +171,7 @@ impl Default for Switch {
             shared: false,
             mark_above: None,
             trim_to: None,
+            return_to_sender: false,
             spray: None,
         }
     }
@@ -198,6 +199,9 @@ pub struct Switch {
     /// To how many bytes packets are cut that find their queue full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim_to: Option<Bytes>,
+    /// Whether packets for which even what is left of them finds no room go back to their senders.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub return_to_sender: bool,
     /// Whether each packet takes a path of its own where several are equally short, and which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spray: Option<Spray>,

@@ -53,6 +53,7 @@ buffer = "1MiB"
 shared = true
 mark_above = "30kB"
 trim_to = 64
+return_to_sender = true
 spray = "round-robin"
 [[link]]
 between = ["b", "s"]
@@ -375,6 +376,11 @@ fn ports_that_cannot_be_are_rejected_with_reason_and_place() {
             "name = \"s1\"",
             "name = \"s1\", trim_to = 60",
             "`switch[0].trim_to`: packets that were cut wait with the highest of several priorities\n  hint: priorities = 2",
+        ),
+        (
+            "name = \"s1\"",
+            "name = \"s1\", return_to_sender = true",
+            "`switch[0].return_to_sender`: packets go back without their data\n  hint: trim_to = 64",
         ),
         (
             "name = \"s1\"",

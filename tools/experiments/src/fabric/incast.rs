@@ -31,7 +31,8 @@ fn scenario(flow: &str) -> String {
          host_link = {{ rate = \"10Gbit/s\", delay = \"500ns\" }}\n\
          core_link = {{ rate = \"10Gbit/s\", delay = \"500ns\" }}\n\
          host = {{ mtu = 9000, priorities = 2 }}\n\
-         switch = {{ priorities = 2, buffer = \"72kB\", trim_to = 64, spray = \"round-robin\" }}\n\
+         switch = {{ priorities = 2, buffer = \"72kB\", trim_to = 64, \
+         return_to_sender = true, spray = \"round-robin\" }}\n\
          {flow}"
     )
 }

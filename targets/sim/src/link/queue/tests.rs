@@ -73,6 +73,7 @@ fn switch(priorities: u8, trim_to: Option<u64>, pool: Option<Arc<Pool>>) -> Port
     Port {
         priorities,
         trim_to,
+        return_to_sender: false,
         pool,
     }
 }
@@ -312,6 +313,44 @@ fn a_packet_that_finds_its_queue_full_is_cut_and_leaves_first() {
         ]
     );
     assert_eq!((lost.len(), pipe.trimmed()), (0, 3));
+}
+
+/// One packet on the line and one header behind it fill both rooms: others go back, once, and what is no longer than a
+/// header is lost.
+#[test]
+fn what_has_no_room_as_a_header_goes_back_to_its_sender() {
+    let profile = Profile {
+        queue_bytes: 1600,
+        queue_packets: u64::MAX,
+        ..line(8_000_000)
+    };
+    let port = Port {
+        return_to_sender: true,
+        ..switch(2, Some(1600), None)
+    };
+    let mut pipe = Pipe::behind(port, &profile, 1, "queue");
+    let mut lost = 0;
+    let mut push = |pipe: &mut Pipe, frame: Frame| {
+        pipe.push(Instant::ORIGIN, frame, &mut |_, _, _| lost += 1);
+        pipe.take_returned()
+    };
+    assert!(push(&mut pipe, packet(0, 1500)).is_empty());
+    assert!(push(&mut pipe, packet(0, 1700)).is_empty(), "it is cut");
+    let sent = packet(0, 1800);
+    let returned = push(&mut pipe, sent.clone());
+    let (from, to) = (&sent.head[12..16], &sent.head[16..20]);
+    assert_eq!(returned.len(), 1);
+    assert_eq!((&returned[0].head[12..16], &returned[0].head[16..20]), (to, from));
+    assert_eq!((returned[0].len(), returned[0].is_cut()), (1600, true));
+    let mut summed = returned[0].clone();
+    checksum::fill_ipv4(&mut summed.head[..20]);
+    assert_eq!(summed.head, returned[0].head, "the checksum holds");
+    assert!(
+        push(&mut pipe, returned[0].clone()).is_empty(),
+        "twice is too often"
+    );
+    assert!(push(&mut pipe, packet(0, 1600)).is_empty(), "it was whole");
+    assert_eq!((lost, pipe.counters().returned, pipe.trimmed()), (2, 1, 2));
 }
 
 #[test]
