@@ -29,6 +29,9 @@ fn scenario(program: &str, params: &str, flows: &str) -> String {
     )
 }
 
+/// The scenario of a transport: kilobytes of a request, how many, and whether there is cross traffic.
+type Flows = fn(u64, u64, bool) -> String;
+
 /// Homa's requests are calls; TCP's are requests on one connection.
 fn homa(kilobytes: u64, count: u64, cross: bool) -> String {
     let mut flows = format!(
@@ -68,7 +71,7 @@ fn times(report: &Report) -> Result<(f64, f64), Error> {
 
 pub(crate) fn slowdown(context: &Context<'_>) -> Result<Outcome, Error> {
     let count = if context.quick { 20 } else { 400 };
-    let kinds: [(&str, fn(u64, u64, bool) -> String); 2] = [("Homa", homa), ("TCP", tcp)];
+    let kinds = [("Homa", homa as Flows), ("TCP", tcp as Flows)];
     let mut outcome = Outcome::default();
     let mut figures = Vec::new();
     let mut groups = Vec::new();
