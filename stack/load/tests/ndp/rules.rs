@@ -594,3 +594,49 @@ fn each_packet_takes_another_path() {
         .collect();
     assert!(sent.len() >= 28 && labels.len() == sent.len(), "{labels:?}");
 }
+
+/// `RTO` is the least: the first answer to what was sent once shows the round trip, and what gets no answer goes again
+/// after three of them.
+#[test]
+fn the_first_answer_shows_how_long_to_wait() {
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(2);
+    assert_eq!(stage.wait(4_000_000), []);
+    stage.put((ACK, id, 0, 1));
+    let again: Vec<_> = stage
+        .wait(20_000_000)
+        .iter()
+        .map(|(at, p)| (*at, p.kind, p.number))
+        .collect();
+    assert_eq!(again, [(12_000_000, DATA, 1)]);
+}
+
+/// A reply to a host without the port is over; of one that was cut nothing has arrived to be answered.
+#[test]
+fn a_cut_reply_to_nobody_gets_no_answer() {
+    let mut stage = Stage::new(&[]);
+    stage.stack.close(stage.now, stage.endpoint);
+    stage.take();
+    stage.put_cut((DATA, 9, 0, 10));
+    assert_eq!(kinds(&stage.take()), NOTHING);
+    stage.put((DATA, 9, 0, 10));
+    let sent = stage.take();
+    assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
+}
+
+/// What its application aborts without a reply is forgotten, and may come again; a reply under way is remembered.
+#[test]
+fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
+    let mut stage = Stage::new(&[]);
+    let call = accepted(&mut stage);
+    stage.stack.abort(stage.now, call);
+    stage.take();
+    assert_eq!(stage.stack.contexts(), 1, "the endpoint");
+    let mut stage = Stage::new(&[]);
+    let call = accepted(&mut stage);
+    assert_eq!(stage.stack.send_message(stage.now, call, &[1; 5_000]), Ok(true));
+    stage.take();
+    stage.stack.abort(stage.now, call);
+    stage.take();
+    assert_eq!(stage.stack.contexts(), 2);
+}
