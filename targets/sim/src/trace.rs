@@ -98,7 +98,7 @@ impl Trace {
         self.filled = rest.len();
     }
 
-    /// Adds what waits; how much that is has been added as a length.
+    /// Adds the bytes that are buffered; their number has been added as a length.
     fn flush(&mut self) {
         if self.filled > 0 {
             let mut block = self.block;

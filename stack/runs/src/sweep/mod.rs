@@ -11,6 +11,7 @@ mod task;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hawser_load::Engine;
 use hawser_load::programs::{Error, Programs};
@@ -216,7 +217,7 @@ pub struct Planner<'a> {
 #[derive(Clone, Debug)]
 struct Chosen {
     labels: Vec<String>,
-    scenario: Scenario,
+    scenario: Arc<Scenario>,
     /// The hash of all but the seed.
     hash: Sha256,
 }
@@ -251,7 +252,7 @@ impl Planner<'_> {
             id,
             choices: chosen.labels.clone(),
             seed,
-            scenario: chosen.scenario.clone(),
+            scenario: Arc::clone(&chosen.scenario),
         };
         self.last = Some((choice, chosen));
         Ok(task)
@@ -273,7 +274,7 @@ impl Planner<'_> {
         }
         Ok(Chosen {
             labels: choices.iter().map(|choice| choice.label.clone()).collect(),
-            scenario,
+            scenario: Arc::new(scenario),
             hash,
         })
     }

@@ -1,6 +1,7 @@
 //! A task, and its result.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hawser_sim::Scenario;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub struct Task {
     /// The seed.
     pub seed: u64,
     /// The scenario with these values.
-    pub scenario: Scenario,
+    pub scenario: Arc<Scenario>,
 }
 
 /// What a task's run came to: a file of this is a task's result.

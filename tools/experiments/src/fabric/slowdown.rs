@@ -29,36 +29,47 @@ fn scenario(program: &str, params: &str, flows: &str) -> String {
     )
 }
 
-/// The scenario of a transport: kilobytes of a request, how many, and whether there is cross traffic.
-type Flows = fn(u64, u64, bool) -> String;
-
-/// Homa's requests are calls; TCP's are requests on one connection.
-fn homa(kilobytes: u64, count: u64, cross: bool) -> String {
-    let mut flows = format!(
-        "[[flow]]\nfrom = \"h0\"\nto = \"h2\"\nat = \"1ms\"\n\
-         calls = {{ count = {count}, size = \"{kilobytes}kB\", reply = 8, outstanding = 1 }}\n"
-    );
-    if cross {
-        flows += &format!(
-            "[[flow]]\nfrom = \"h1\"\nto = \"h2\"\n\
-             calls = {{ count = {count}, size = \"1MB\", reply = 8, load = 0.5, arrivals = \"poisson\" }}\n"
-        );
-    }
-    scenario("homa", "UNSCHEDULED = 60000, WINDOW = 60000", &flows)
+/// What a transport's requests and its cross traffic are in a scenario: `COUNT` and `SIZE` stand for numbers.
+struct Transport {
+    name: &'static str,
+    program: &'static str,
+    params: &'static str,
+    requests: &'static str,
+    cross: &'static str,
 }
 
-fn tcp(kilobytes: u64, count: u64, cross: bool) -> String {
-    let mut flows = format!(
-        "[[flow]]\nfrom = \"h0\"\nto = \"h2\"\nat = \"1ms\"\n\
-         request = {{ count = {count}, size = \"{kilobytes}kB\", response = 8 }}\n"
-    );
-    if cross {
-        flows += &format!(
-            "[[flow]]\nfrom = \"h1\"\nto = \"h2\"\n\
-             messages = {{ count = {count}, size = \"1MB\", interval = \"1600us\", arrivals = \"poisson\" }}\n"
+/// Homa's requests are calls; TCP's are requests on one connection.
+const TRANSPORTS: [Transport; 2] = [
+    Transport {
+        name: "Homa",
+        program: "homa",
+        params: "UNSCHEDULED = 60000, WINDOW = 60000",
+        requests: "calls = { count = COUNT, size = \"SIZEkB\", reply = 8, outstanding = 1 }",
+        cross: "calls = { count = COUNT, size = \"1MB\", reply = 8, load = 0.5, arrivals = \"poisson\" }",
+    },
+    Transport {
+        name: "TCP",
+        program: "tcp",
+        params: "OFFER_ECN = true",
+        requests: "request = { count = COUNT, size = \"SIZEkB\", response = 8 }",
+        cross: "messages = { count = COUNT, size = \"1MB\", interval = \"1600us\", arrivals = \"poisson\" }",
+    },
+];
+
+impl Transport {
+    fn text(&self, kilobytes: u64, count: u64, is_crossed: bool) -> String {
+        let fill = |text: &str| {
+            text.replace("COUNT", &count.to_string())
+                .replace("SIZE", &kilobytes.to_string())
+        };
+        let own = format!(
+            "[[flow]]\nfrom = \"h0\"\nto = \"h2\"\nat = \"1ms\"\n{}\n",
+            fill(self.requests)
         );
+        let cross = format!("[[flow]]\nfrom = \"h1\"\nto = \"h2\"\n{}\n", fill(self.cross));
+        let flows = if is_crossed { own + &cross } else { own };
+        scenario(self.program, self.params, &flows)
     }
-    scenario("tcp", "OFFER_ECN = true", &flows)
 }
 
 /// Median and 99th percentile of the first flow's times, in seconds.
@@ -71,16 +82,16 @@ fn times(report: &Report) -> Result<(f64, f64), Error> {
 
 pub(crate) fn slowdown(context: &Context<'_>) -> Result<Outcome, Error> {
     let count = if context.quick { 20 } else { 400 };
-    let kinds = [("Homa", homa as Flows), ("TCP", tcp as Flows)];
     let mut outcome = Outcome::default();
     let mut figures = Vec::new();
     let mut groups = Vec::new();
     for (step, kilobytes) in SIZES_KB.into_iter().enumerate() {
         let mut group = Vec::new();
-        for (name, text) in kinds {
+        for transport in &TRANSPORTS {
+            let name = transport.name;
             (context.progress)(step, SIZES_KB.len(), &format!("{name}, {kilobytes} kB"));
-            let (alone, _) = times(&run(&text(kilobytes, 10, false), context.seed)?)?;
-            let crossed = text(kilobytes, count, true);
+            let (alone, _) = times(&run(&transport.text(kilobytes, 10, false), context.seed)?)?;
+            let crossed = transport.text(kilobytes, count, true);
             let (p50, p99) = times(&run(&crossed, context.seed)?)?;
             let (p50, p99) = (p50 / alone, p99 / alone);
             outcome.lines.push(format!(
@@ -109,7 +120,7 @@ pub(crate) fn slowdown(context: &Context<'_>) -> Result<Outcome, Error> {
         x: "request",
         y: "times alone",
     };
-    let names = kinds.map(|(name, _)| name.to_owned());
+    let names = TRANSPORTS.map(|transport| transport.name.to_owned());
     outcome
         .drawings
         .push(("slowdown".into(), bars(&axes, &names, &groups)));

@@ -53,7 +53,7 @@ fn tried(args: &Args, worker: &mut Option<Worker>, number: usize) -> Result<Resu
             Err(_) => *worker = None,
         }
     }
-    let why = format!("its worker was killed, {TRIES} times");
+    let why = format!("its worker ended {TRIES} times without an answer");
     Ok(Err(Failure { number, why }))
 }
 
