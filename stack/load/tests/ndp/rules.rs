@@ -640,3 +640,39 @@ fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
     stage.take();
     assert_eq!(stage.stack.contexts(), 2);
 }
+
+/// Silence sends again what was neither acknowledged nor refused: the rest waits for its PULL, and one of it goes when the
+/// receiver gives no sign for a fifth of `TIMEOUT`.
+#[test]
+fn silence_sends_nothing_again_that_was_refused() {
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(3);
+    stage.put((NACK, id, 0, 0));
+    stage.put((ACK, id, 1, 0));
+    let again = stage.wait(900_000_000);
+    assert!(
+        !again.is_empty() && again.iter().all(|(_, p)| (p.kind, p.number) == (DATA, 2)),
+        "{again:?}"
+    );
+    stage.put((ACK, id, 2, 0));
+    let (at, first) = stage.wait(3_000_000_000)[0];
+    assert_eq!((first.kind, first.number), (DATA, 0));
+    assert!(at >= 1_000_000_000, "{at}");
+}
+
+/// Ten PULLs of 1.2 ms each leave before the receiver takes silence for a loss: 5 ms after the last of them.
+#[test]
+fn a_receiver_whose_pulls_have_not_left_asks_for_nothing() {
+    let mut stage = Stage::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)]);
+    for number in 0..10 {
+        stage.put((DATA, 8, number, 40 * PART));
+    }
+    let asked = stage.wait(30_000_000);
+    let first = asked
+        .iter()
+        .find(|(_, p)| p.kind == NACK)
+        .expect("it asks in the end");
+    assert_eq!(first.0, 12_000_000 + 5_000_000);
+    let pulls = asked.iter().filter(|(at, p)| p.kind == PULL && *at <= 12_000_000);
+    assert_eq!(pulls.count(), 10);
+}
