@@ -26,6 +26,10 @@ struct Packet {
     call: u64,
     number: u32,
     first: u32,
+    /// Of data: how many packets of the message came back to the sender.
+    returned: u16,
+    /// Of answers: how many packets will be pulled in all.
+    promised: u32,
     priority: u8,
     len: usize,
 }
@@ -36,6 +40,10 @@ struct Stage {
     endpoint: Handle,
     now: Instant,
     notices: Vec<(Handle, Notice)>,
+    /// What the peer says in its answers: how many packets it will pull in all.
+    promised: u32,
+    /// What the peer says in its data: how many packets of the message it got back.
+    returned: u16,
 }
 
 impl Stage {
@@ -61,6 +69,8 @@ impl Stage {
             endpoint,
             now,
             notices: Vec::new(),
+            promised: 0,
+            returned: 0,
         }
     }
 
@@ -82,8 +92,10 @@ impl Stage {
         bytes[20..24].copy_from_slice(&first.to_be_bytes());
         let whole = if kind == DATA {
             bytes[24..26].copy_from_slice(&(PART as u16).to_be_bytes());
+            bytes[26..28].copy_from_slice(&self.returned.to_be_bytes());
             PART.min(first.saturating_sub(number.saturating_mul(PART)))
         } else {
+            bytes[28..32].copy_from_slice(&self.promised.to_be_bytes());
             0
         };
         bytes.resize(32 + data.unwrap_or(whole) as usize, 9);
@@ -140,6 +152,8 @@ impl Stage {
             call: u64::from(word(&b, 28)) << 32 | u64::from(word(&b, 32)),
             number: word(&b, 36),
             first: word(&b, 40),
+            returned: word(&b, 44) as u16,
+            promised: word(&b, 48),
             priority: b[1] >> 5,
             len: b.len(),
         };
@@ -334,18 +348,50 @@ fn a_packet_that_was_sent_back_goes_again() {
     assert_eq!(kinds(&stage.take()), [(DATA, 0)], "there is room");
     let mut stage = Stage::new(&[]);
     let id = stage.sending(2);
+    stage.promised = 1;
     stage.put((NACK, id, 0, 0));
     stage.put_cut((DATA, id & !1, 1, 2 * PART));
     assert_eq!(kinds(&stage.take()), NOTHING, "it would meet the same queue");
     stage.put((PULL, id, 1, 0));
-    assert_eq!(kinds(&stage.take()), [(DATA, 0)]);
+    let again = stage.take();
+    assert_eq!(kinds(&again), [(DATA, 0)]);
+    assert_eq!(again[0].returned, 1, "the receiver pulls it");
+    stage.promised = 2;
     stage.put((ACK, id, 0, 1));
-    assert_eq!(
-        kinds(&stage.take()),
-        [(DATA, 1)],
-        "an acknowledgement says that there is room"
-    );
+    assert_eq!(kinds(&stage.take()), NOTHING, "the PULL is to come");
+    stage.put((PULL, id, 2, 0));
+    assert_eq!(kinds(&stage.take()), [(DATA, 1)]);
+    // A receiver that was not told pulls nothing more: it goes without when nothing else is under way.
+    let mut stage = Stage::new(&[]);
+    let id = stage.sending(3);
+    stage.put_cut((DATA, id & !1, 2, 3 * PART));
+    stage.put((ACK, id, 0, 1));
+    assert_eq!(kinds(&stage.take()), NOTHING, "packet 1 is under way");
+    stage.put((ACK, id, 1, 2));
+    assert_eq!(kinds(&stage.take()), [(DATA, 2)]);
     assert_eq!(stage.stack.contexts(), 2, "the endpoint and the call");
+}
+
+/// The receiver pulls what its senders got back, at most one more for each packet that comes, whatever it says.
+#[test]
+fn what_a_sender_got_back_is_pulled() {
+    let mut stage = Stage::new(&[]);
+    stage.returned = 3;
+    let mut asked = Vec::new();
+    for number in 0..4 {
+        stage.put((DATA, 8, number, 20 * PART));
+        let sent = stage.wait(10_000);
+        asked.push(sent.iter().filter(|(_, p)| p.kind == PULL).count());
+        let answer = sent.iter().find(|(_, p)| p.kind == ACK).expect("an answer");
+        assert_eq!(answer.1.promised as usize, asked.iter().sum::<usize>());
+    }
+    assert_eq!(asked, [2, 1, 0, 0]);
+    stage.returned = u16::MAX;
+    for number in 4..8 {
+        stage.put((DATA, 8, number, 20 * PART));
+        let sent = stage.wait(10_000);
+        assert_eq!(sent.iter().filter(|(_, p)| p.kind == PULL).count(), 2);
+    }
 }
 
 #[test]
@@ -647,6 +693,7 @@ fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
 fn silence_sends_nothing_again_that_was_refused() {
     let mut stage = Stage::new(&[]);
     let id = stage.sending(3);
+    stage.promised = 1;
     stage.put((NACK, id, 0, 0));
     stage.put((ACK, id, 1, 0));
     let again = stage.wait(900_000_000);
