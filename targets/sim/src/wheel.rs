@@ -2,9 +2,10 @@
 //! scheme 7).
 //!
 //! An entry lies on the level that the highest digit of its time names in which that differs from the present, digits
-//! being of six bits; its place there is that digit. When the present reaches a place of a higher level, its entries
-//! move down. So an entry moves once for each digit, however many there are; those of one time keep the order in which
-//! they were added, because a place is emptied downwards before anything can be added below it.
+//! being of six bits; its place there is that digit. When no entry is left on the levels below, the present becomes the
+//! time of the first entry of the first place, and all of that place move down. So an entry moves once for each digit at
+//! most, however many there are; those of one time keep the order in which they were added, because a place is emptied
+//! downwards before anything can be added below it.
 
 use std::collections::VecDeque;
 
@@ -77,13 +78,11 @@ impl<T> Wheel<T> {
             let number = (0..LEVELS).find(|number| self.levels[*number].occupied != 0)?;
             let level = &mut self.levels[number];
             let place = level.occupied.trailing_zeros() as usize;
-            let shift = number as u32 * DIGIT;
-            let above = u64::MAX.checked_shl(shift + DIGIT).unwrap_or(0);
-            let begin = (self.now & above) | (place as u64) << shift;
-            if begin > until {
+            let first = level.places[place].iter().map(|(at, _)| *at).min()?;
+            if first > until {
                 return None;
             }
-            self.now = begin;
+            self.now = first;
             level.occupied &= !(1 << place);
             let mut entries = std::mem::take(&mut level.places[place]);
             entries.drain(..).for_each(|(at, entry)| self.put(at, entry));

@@ -496,7 +496,12 @@ impl<N: Node> World<N> {
             seat.called = true;
         }
         self.reschedule_pipe(index);
-        self.reschedule_node(to);
+        if fate == Fate::Arrived {
+            // What passes frames on takes no time for it, and needs no entry of its own.
+            self.work(to);
+        } else {
+            self.reschedule_node(to);
+        }
         self.give_back(index);
         self.call_sender(index);
     }
@@ -515,26 +520,33 @@ impl<N: Node> World<N> {
             return;
         }
         seat.scheduled = None;
-        if seat.called || seat.node.next_deadline().is_some_and(|at| at <= self.now) {
-            seat.called = false;
-            let mut out = std::mem::take(&mut self.out);
-            let before = seat.node.progress();
-            seat.node.run(self.now, &mut out, &mut self.record.trace);
-            if seat.node.progress() > before {
-                self.idle.progressed();
-            }
-            for (exit, frame) in out.drain(..) {
-                match exit {
-                    Exit::Port(port) => self.send(index, port, frame),
-                    Exit::Drop(reason) => {
-                        self.record
-                            .frame(self.now, (index, None), Fate::Lost(reason), &frame);
-                    }
+        self.work(index);
+        self.reschedule_node(index);
+    }
+
+    /// Has a node do what it has to do.
+    fn work(&mut self, index: usize) {
+        let seat = &mut self.nodes[index];
+        if !seat.called && seat.node.next_deadline().is_none_or(|at| at > self.now) {
+            return;
+        }
+        seat.called = false;
+        let mut out = std::mem::take(&mut self.out);
+        let before = seat.node.progress();
+        seat.node.run(self.now, &mut out, &mut self.record.trace);
+        if seat.node.progress() > before {
+            self.idle.progressed();
+        }
+        for (exit, frame) in out.drain(..) {
+            match exit {
+                Exit::Port(port) => self.send(index, port, frame),
+                Exit::Drop(reason) => {
+                    self.record
+                        .frame(self.now, (index, None), Fate::Lost(reason), &frame);
                 }
             }
-            self.out = out;
         }
-        self.reschedule_node(index);
+        self.out = out;
     }
 
     fn send(&mut self, from: usize, port: usize, mut frame: Frame) {
@@ -565,14 +577,14 @@ impl<N: Node> World<N> {
     /// What a pipe has turned back arrives at the node in front of it.
     fn give_back(&mut self, pipe: usize) {
         let Joint { pipe, from, .. } = &mut self.pipes[pipe];
-        let (returned, from) = (pipe.take_returned(), *from);
-        if returned.is_empty() {
+        if !pipe.has_returned() {
             return;
         }
+        let from = *from;
         let seat = &mut self.nodes[from];
-        returned
-            .into_iter()
-            .for_each(|frame| seat.node.arrive(self.now, frame));
+        for frame in pipe.take_returned() {
+            seat.node.arrive(self.now, frame);
+        }
         seat.called = true;
         self.reschedule_node(from);
     }

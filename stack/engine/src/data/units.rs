@@ -298,10 +298,12 @@ impl Units {
     /// Moves the first whole message out: the bytes of a unit of a stated size that were all handed over. What
     /// was left of units that ended early is given up. Leaves `out` empty when there is none.
     pub(crate) fn read_message(&mut self, out: &mut Vec<u8>, pool: &mut PagePool) {
-        out.clear();
+        let mut len = 0;
         for unit in self.receiving.iter_mut() {
             if unit.is_whole() {
-                out.resize(unit.readable() as usize, 0);
+                // What `out` held is written over, not zeroed first.
+                len = unit.readable() as usize;
+                out.resize(len, 0);
                 unit.read(out, pool);
                 break;
             }
@@ -309,6 +311,7 @@ impl Units {
                 unit.skip(u64::MAX, pool);
             }
         }
+        out.truncate(len);
         self.receiving.prune();
     }
 

@@ -83,7 +83,8 @@ impl Stack {
     /// Takes the first frames of a range in, and returns where it stopped.
     fn group(&mut self, now: Instant, wire: &dyn Wire, frames: Range<usize>) -> usize {
         self.work.ahead.clear();
-        let mut arrivals = [const { None }; MAX_GROUP];
+        // One by one: a constant would be copied whole, 32 times for the one packet that most batches have.
+        let mut arrivals: [Option<Arrival<'_>>; MAX_GROUP] = std::array::from_fn(|_| None);
         let mut packets = 0;
         let mut report = None;
         let mut next = frames.start;

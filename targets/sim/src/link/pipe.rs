@@ -140,6 +140,12 @@ impl Pipe {
         Some(frame)
     }
 
+    /// Whether something goes back to its senders.
+    #[must_use]
+    pub fn has_returned(&self) -> bool {
+        !self.returned.is_empty()
+    }
+
     /// Takes out what goes back to its senders, by way of the node in front.
     pub fn take_returned(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.returned)
