@@ -178,6 +178,78 @@ fn a_packet_is_drawn_once_however_many_switches_forward_it() {
         .filter_map(|q| q["name"].as_str())
         .collect();
     assert!(queues.contains(&"s1 to s2"), "{queues:?}");
+    // Its deepest moment is that of the report, which counts it by itself.
+    let bottleneck = links
+        .iter()
+        .find(|link| link["from"] == "s1" && link["to"] == "s2");
+    let deepest = bottleneck.map(|link| link["queue"]["max_bytes"].clone());
+    let drawn = drawn["queues"].as_array().expect("queues");
+    let drawn = drawn
+        .iter()
+        .find(|queue| queue["name"] == "s1 to s2")
+        .expect("it is drawn");
+    let points = drawn["points"].as_array().expect("points");
+    let depths = points.iter().skip(1).step_by(2).filter_map(Value::as_u64);
+    assert_eq!(depths.max(), deepest.and_then(|deepest| deepest.as_u64()));
+    assert_eq!(drawn["mean"].as_array().map(Vec::len), Some(points.len()));
+    assert!(
+        links.iter().all(|link| link.get("queue_depths").is_none()),
+        "nobody asked"
+    );
+}
+
+/// Depths of queues that are asked for are in the report, as many whether it is drawn or not.
+#[test]
+fn depths_of_queues_are_reported_and_drawn() {
+    let text =
+        std::fs::read_to_string(root().join("examples/scenarios/tcp-bottleneck.toml")).expect("it is there");
+    let scenario = folder().join("depths.toml");
+    std::fs::write(&scenario, format!("queue_depths = true\n{text}")).expect("a file");
+    let (svg, tables) = (folder().join("depths.svg"), folder().join("depths"));
+    let scenario = scenario.display().to_string();
+    let plain = sim(&scenario, &[]);
+    let drawn = sim(
+        &scenario,
+        &[
+            "--svg",
+            &svg.display().to_string(),
+            "--csv",
+            &tables.display().to_string(),
+        ],
+    );
+    assert_eq!(plain["links"], drawn["links"]);
+    let links = plain["links"].as_array().expect("links");
+    let bottleneck = links
+        .iter()
+        .find(|link| link["from"] == "s1" && link["to"] == "s2")
+        .expect("it is there");
+    let (depths, queue) = (&bottleneck["queue_depths"], &bottleneck["queue"]);
+    let column = |name: &str| -> Vec<f64> {
+        let values = depths[name].as_array().expect("a column");
+        values.iter().filter_map(Value::as_f64).collect()
+    };
+    let (max, mean) = (column("max_bytes"), column("mean_bytes"));
+    assert!(
+        (256..=512).contains(&max.len()) && max.len() == mean.len(),
+        "{}",
+        max.len()
+    );
+    assert_eq!(max.iter().copied().reduce(f64::max), queue["max_bytes"].as_f64());
+    let step = depths["step_seconds"].as_f64().expect("a step");
+    let (sum, seconds) = (
+        mean.iter().sum::<f64>() * step,
+        plain["seconds"].as_f64().expect("seconds"),
+    );
+    let whole = queue["mean_bytes"].as_f64().expect("a mean") * seconds;
+    assert!((sum - whole).abs() < 1e-3 * whole, "{sum} of {whole}");
+    let drawing = std::fs::read_to_string(svg).expect("it was written");
+    assert!(
+        drawing.contains("queue, s1 to s2: the most bytes, and the mean"),
+        "{drawing}"
+    );
+    let rows = std::fs::read_to_string(tables.join("queues.csv")).expect("it was written");
+    assert!(rows.starts_with("seconds,queue,max_bytes,mean_bytes\n"), "{rows}");
+    assert!(rows.lines().filter(|row| row.contains("\"s1 to s2\"")).count() > 1000);
 }
 
 #[test]

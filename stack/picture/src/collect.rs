@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_interp::Unsupported;
-use hawser_sim::watch::Moment;
+use hawser_sim::report::LinkReport;
 use hawser_sim::world::{Fate, Sight};
 use hawser_sim::{Report, START, Scenario};
 use hawser_step::Decoder;
@@ -102,14 +102,6 @@ impl Collector {
             addresses.into_iter().map(move |(address, _)| (address, number))
         });
         let owners = addresses.collect();
-        // One for each direction of each link, in the order of the pipes.
-        let queues = scenario.link.iter().flat_map(|link| {
-            let [a, b] = &link.between;
-            [(a, b), (b, a)].map(|(from, to)| Queue {
-                name: format!("{from} to {to}"),
-                points: Series::default(),
-            })
-        });
         let flows = pairs(scenario).map(|(_, from, to)| Flow {
             name: format!("{from} to {to}"),
             hosts: [number(from), number(to)],
@@ -119,7 +111,6 @@ impl Collector {
             .collect();
         let picture = Picture {
             flows: flows.collect(),
-            queues: queues.collect(),
             signal_types: vec![Vec::new(); hosts.len()],
             hosts: hosts.clone(),
             ..Picture::default()
@@ -165,18 +156,6 @@ impl Collector {
         self.0.lock().sight(sight);
     }
 
-    /// How things are: the bytes that wait in the queues.
-    pub fn moment(&self, moment: &Moment) {
-        let mut collected = self.0.lock();
-        let at = nanos(moment.at);
-        if !collected.wants(at) {
-            return;
-        }
-        for (queue, link) in collected.picture.queues.iter_mut().zip(&moment.links) {
-            queue.points.push(at, link.waiting);
-        }
-    }
-
     /// The picture of a run that is over.
     #[must_use]
     pub fn finish(&self, report: &Report) -> Picture {
@@ -193,6 +172,11 @@ impl Collector {
         picture.program.clone_from(&report.program);
         (picture.seed, picture.end_ns) = (report.seed, end);
         picture.failures.clone_from(&report.failures);
+        picture.queues = report
+            .links
+            .iter()
+            .filter_map(|link| queue(link, end.min(nanos(collected.limits.to))))
+            .collect();
         for flow in &report.flows {
             let pair = collected
                 .of_pairs
@@ -207,6 +191,29 @@ impl Collector {
         picture.left_out.points = series.map(Series::thinned).sum();
         picture
     }
+}
+
+/// The queue of a link's direction over time, where it was recorded.
+fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
+    let depths = link.queue_depths.as_ref()?;
+    let (mut points, mut mean) = (Series::default(), Series::default());
+    for (from, max_bytes, mean_bytes) in depths.spans() {
+        points.push(nanos(from), max_bytes);
+        mean.push(nanos(from), mean_bytes.round() as u64);
+    }
+    // It was empty after the last of them.
+    let after = depths.spans().last().map(|(from, ..)| from + depths.width());
+    let after = after.map_or(0, nanos);
+    for series in [&mut points, &mut mean] {
+        if after < end {
+            series.push(after, 0);
+        }
+    }
+    Some(Queue {
+        name: format!("{} to {}", link.from, link.to),
+        points,
+        mean,
+    })
 }
 
 impl Collected {

@@ -41,7 +41,7 @@ pub struct Picture {
     /// By host: the signals that its program has.
     #[serde(skip)]
     pub signal_types: Vec<Vec<SignalType>>,
-    /// Queues of links, in bytes that wait.
+    /// Queues of links that have a rate.
     pub queues: Vec<Queue>,
     /// What was not kept.
     pub left_out: LeftOut,
@@ -185,8 +185,10 @@ pub struct SignalField {
 pub struct Queue {
     /// The link, and from which host to which.
     pub name: String,
-    /// Time and bytes.
+    /// The most bytes that waited from each time on until the next.
     pub points: Series,
+    /// The mean of the bytes that did.
+    pub mean: Series,
 }
 
 /// How much was not kept.

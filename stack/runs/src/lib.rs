@@ -29,7 +29,7 @@ use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 pub use hawser_load::ParamError;
-pub use hawser_picture::{Limits, Picture, Series, SignalField, Window};
+pub use hawser_picture::{Limits, Picture, Queue, Series, SignalField, Window};
 pub use hawser_sim::app::{Script, Side};
 pub use hawser_sim::map::{Edge, Map, Node};
 pub use hawser_sim::pcapng;

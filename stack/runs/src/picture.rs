@@ -5,20 +5,18 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hawser_bus::{Bus, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
 use hawser_engine::Stack;
 use hawser_picture::{Collector, Limits, Picture};
-use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::world::Sight;
-use hawser_sim::{Report, RunError, Scenario};
+use hawser_sim::{DEPTH_SPANS, DepthsOf, Report, RunError, Scenario};
 use hawser_trace::{Event, Filter, Recorder, Show};
 
 use crate::{Programs, engine, pairs, resolver};
 
-/// How often queues are looked into.
-const EVERY: Duration = Duration::from_millis(1);
+/// In how many spans of time queues are drawn: a screen has fewer.
+const SPANS: usize = 3_900;
 
 /// What a run that is drawn shows.
 pub struct Shows {
@@ -54,6 +52,7 @@ pub fn run_pictured(
     progress: Option<&mut dyn FnMut(f64)>,
 ) -> Result<(Report, Picture), RunError> {
     let Shows { limits, mut show } = shows;
+    let (from, to) = (limits.from, limits.to);
     let collector = Collector::new(scenario, limits);
     let resolve = resolver(programs, engine(scenario));
     let events = collector.clone();
@@ -91,18 +90,16 @@ pub fn run_pictured(
     let notify = progress.unwrap_or(&mut ignore);
     let mut progress = |done: f64| notify(done);
     let packets = collector.clone();
-    let moments = collector.clone();
-    let mut reported = |moment: &Moment| moments.moment(moment);
     let options = hawser_sim::Options {
         seed,
         pcap: capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>),
         progress: Some(&mut progress),
         stacks: Some(Box::new(observe)),
         packets: Some(Box::new(move |sight: &Sight<'_>| packets.sight(sight))),
-        watch: Some(Watch {
-            every: EVERY,
-            fields: &[],
-            reported: &mut reported,
+        depths: Some(DepthsOf {
+            from,
+            to,
+            spans: SPANS,
         }),
         ..Default::default()
     };
@@ -113,7 +110,12 @@ pub fn run_pictured(
             error: error.into(),
         });
     }
-    let report = report?;
+    let mut report = report?;
     let picture = collector.finish(&report);
+    // A report has what its scenario asks for.
+    for link in &mut report.links {
+        let depths = link.queue_depths.take().filter(|_| scenario.queue_depths);
+        link.queue_depths = depths.map(|depths| depths.condensed(DEPTH_SPANS));
+    }
     Ok((report, picture))
 }

@@ -22,6 +22,7 @@ use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
 use crate::calling;
 use crate::device::Device;
 use crate::host::Host;
+use crate::link::depths::Depths;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
@@ -141,10 +142,11 @@ pub(crate) struct BuiltFlow {
     pub(crate) ends: Ends,
 }
 
-/// Builds the world of a scenario. `show` is shown the stack that a host boots with, each time.
+/// Builds the world of a scenario. `show` is shown the stack that a host boots with, each time; `depths` is what
+/// records how deep queues are.
 pub(crate) fn build(
     scenario: &Scenario,
-    seed: u64,
+    (seed, depths): (u64, Option<Depths>),
     resolve: Resolve<'_>,
     show: Option<Show>,
     own: &mut OwnScript<'_>,
@@ -152,7 +154,7 @@ pub(crate) fn build(
     scenario.check()?;
     calling::check_files(scenario)?;
     let mut world = World::new(START);
-    let ports = ports(scenario);
+    let ports = ports(scenario, depths.as_ref());
     let engines = add_hosts(&mut world, scenario, (seed, &ports), resolve, show)?;
     for switch in &scenario.switch {
         let spread = match switch.spray {
@@ -253,11 +255,12 @@ fn add_hosts(
 }
 
 /// What the queue of each port of a node has, by node.
-fn ports(scenario: &Scenario) -> Vec<Port> {
+fn ports(scenario: &Scenario, depths: Option<&Depths>) -> Vec<Port> {
     let hosts = scenario.host.iter().map(|host| Port {
         priorities: host.priorities,
         // Without a limit: it counts the bytes in the queues.
         pool: host.device_queue.map(|_| Arc::new(Pool::new(u64::MAX))),
+        depths: depths.cloned(),
         ..Port::default()
     });
     let switches = scenario.switch.iter().map(|switch| Port {
@@ -268,6 +271,7 @@ fn ports(scenario: &Scenario) -> Vec<Port> {
             .buffer
             .filter(|_| switch.shared)
             .map(|buffer| Arc::new(Pool::new(buffer.0))),
+        depths: depths.cloned(),
     });
     hosts.chain(switches).collect()
 }

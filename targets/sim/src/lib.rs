@@ -61,5 +61,5 @@ pub mod world;
 
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;
-pub use run::{Options, Run, Show, run};
+pub use run::{DEPTH_SPANS, DepthsOf, Options, Run, Show, run};
 pub use scenario::{Scenario, ScenarioError};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hawser_time::nanos;
 use serde::Serialize;
 
+use crate::link::depths::Depths;
 use crate::slowdown::Slowdown;
 use crate::standing::EndStanding;
 
@@ -160,6 +161,9 @@ pub struct LinkReport {
     /// How deep the queue in front of it has been, where it has a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueReport>,
+    /// The same over time, where the scenario asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_depths: Option<Depths>,
     /// Frames in which a bit was flipped.
     pub corrupted: u64,
     /// Copies made.

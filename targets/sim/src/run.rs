@@ -16,6 +16,7 @@ use crate::device::Device;
 use crate::frame::Frame;
 use crate::host::Host;
 use crate::link::Pipe;
+use crate::link::depths::{Depths, Window};
 use crate::pcap;
 use crate::report::{
     DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, QueueReport, Report, SwitchReport,
@@ -35,6 +36,40 @@ const KINDS_SHOWN: usize = 4;
 /// Is shown a host's stack, by the host's name.
 pub type Show = Box<dyn FnMut(&str, &mut Stack)>;
 
+/// Which part of a run depths of queues are recorded of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepthsOf {
+    /// From this time after the start on.
+    pub from: Duration,
+    /// Until this one.
+    pub to: Duration,
+    /// The maximum number of spans of time.
+    pub spans: usize,
+}
+
+/// How many spans of time a report has, at most, where a scenario asks for depths of queues.
+pub const DEPTH_SPANS: usize = 512;
+
+impl DepthsOf {
+    fn asked(scenario: &Scenario) -> Option<DepthsOf> {
+        scenario.queue_depths.then_some(DepthsOf {
+            from: Duration::ZERO,
+            to: Duration::MAX,
+            spans: DEPTH_SPANS,
+        })
+    }
+
+    pub(crate) fn recorder(self) -> Depths {
+        let after = |span: Duration| START.plus_nanos(nanos(span).min(u64::MAX - START.as_nanos()));
+        let window = Window {
+            from: after(self.from),
+            to: after(self.to),
+            spans: self.spans,
+        };
+        Depths::new(START, window)
+    }
+}
+
 /// How to run a scenario.
 #[derive(Default)]
 pub struct Options<'a> {
@@ -53,6 +88,9 @@ pub struct Options<'a> {
     pub stacks: Option<Show>,
     /// Is shown what becomes of every packet.
     pub packets: Option<Watcher>,
+    /// Which part of the run depths of queues are recorded of, and in how many spans of time, in place of what the
+    /// scenario asks for.
+    pub depths: Option<DepthsOf>,
     /// Applications that stand in for the scenario's.
     pub scripts: Option<&'a mut OwnScript<'a>>,
 }
@@ -127,9 +165,12 @@ impl Run {
     /// When the scenario cannot be run at all.
     pub fn begin(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Run, RunError> {
         let seed = options.seed.unwrap_or(scenario.seed);
+        let depths = options.depths.or_else(|| DepthsOf::asked(scenario));
+        let depths = depths.map(DepthsOf::recorder);
+        let (watched, show) = ((seed, depths), options.stacks);
         let mut built = match options.scripts {
-            Some(own) => build(scenario, seed, resolve, options.stacks, own)?,
-            None => build(scenario, seed, resolve, options.stacks, &mut |_, _, _| None)?,
+            Some(own) => build(scenario, watched, resolve, show, own)?,
+            None => build(scenario, watched, resolve, show, &mut |_, _, _| None)?,
         };
         let mut failures = Vec::new();
         if let Some(out) = options.pcap {
@@ -558,6 +599,7 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe, now: In
             max_packets: depth.max_packets,
             mean_bytes: depth.byte_nanos as f64 / now.nanos_since(START).max(1) as f64,
         }),
+        queue_depths: pipe.depths(now),
         corrupted: stage("corrupt").changed,
         duplicated: stage("duplicate").copied,
         reordered: stage("reorder").delayed,

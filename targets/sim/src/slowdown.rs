@@ -114,6 +114,7 @@ fn alone_on(
         forget: Span(0),
         bounds: Bounds::default(),
         slowdown: false,
+        queue_depths: false,
         link: scenario.link.iter().map(without_faults).collect(),
         at: Vec::new(),
         flow: vec![Flow {

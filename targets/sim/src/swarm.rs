@@ -145,6 +145,7 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         forget: ends,
         bounds: Bounds::default(),
         slowdown: false,
+        queue_depths: false,
         idle_packets: IDLE_PACKETS,
         topology: None,
         program: subject.program.to_owned(),

@@ -213,6 +213,57 @@ fn a_port_has_as_much_memory_as_its_switch_gives_it() {
     assert_eq!(delivered, 20, "{shared}");
 }
 
+/// A burst of 100 packets leaves one packet after the other, and so deep the queue is at each moment.
+#[test]
+fn depths_over_time_are_those_of_a_draining_queue() {
+    let (packet, name) = (1000 + HEADERS, datagrams().display().to_string());
+    let text = format!(
+        "program = '{name}'\nduration = '1min'\nqueue_depths = true\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         switch = [{{ name = 's' }}]\n\
+         link = [{{ between = ['a', 's'] }}, {{ between = ['s', 'b'], both = {{ rate = '8Mbit/s' }} }}]\n\
+         flow = [{{ from = 'a', to = 'b', at = '10ms', one_way = true, \
+         messages = {{ count = 100, size = 1000, delivery = 'datagrams' }} }}]\n"
+    );
+    let report = go(&text);
+    let depths = link(&report, "s", "b").queue_depths.as_ref().expect("asked for");
+    let width = depths.width().as_secs_f64();
+    let spans: Vec<_> = depths.spans().collect();
+    assert!((256..=512).contains(&spans.len()), "{}", spans.len());
+    // At 8 Mbit/s a byte takes a microsecond.
+    let at = |seconds: f64| match ((seconds - 0.01) / (packet as f64 / 1e6)).floor() {
+        left if left < 0.0 => 0.0,
+        left => (100.0 - left.min(100.0)) * packet as f64,
+    };
+    let (mut deepest, mut sum) = (0, 0.0);
+    for (from, max, mean) in spans {
+        let (begins, ends) = (from.as_secs_f64(), from.as_secs_f64() + width);
+        // It is deepest when the span begins, but for the one in which the burst comes.
+        let expected = if begins < 0.01 && ends > 0.01 {
+            at(0.01)
+        } else {
+            at(begins)
+        };
+        assert!(
+            (max as f64 - expected).abs() < 1e-3,
+            "{max} of {expected} at {begins}"
+        );
+        assert!(
+            mean <= expected && (mean >= at(ends) || begins < 0.01),
+            "{mean} of {expected}"
+        );
+        (deepest, sum) = (max.max(deepest), sum + mean * width);
+    }
+    assert_eq!(deepest, 100 * packet);
+    // The area below the stairs: 100 + 99 + … + 1 packets, each for the time of one.
+    let area = 5050.0 * packet as f64 * packet as f64 / 1e6;
+    assert!((sum - area).abs() < 1e-6 * area, "{sum} of {area}");
+    // The line from the switch alone is deep, and lines without a rate have no queue.
+    assert!(link(&report, "a", "s").queue_depths.is_none());
+    let unasked = go(&text.replace("queue_depths = true", ""));
+    assert!(unasked.links.iter().all(|link| link.queue_depths.is_none()));
+    assert_eq!(unasked.trace_hash, report.trace_hash);
+}
+
 /// Nothing is lost in the network: what has no room comes as a header. The stack of the host counts it as truncated.
 #[test]
 fn what_finds_no_room_arrives_as_a_header() {

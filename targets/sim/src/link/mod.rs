@@ -21,6 +21,7 @@
 
 pub mod corrupt;
 pub mod delay;
+pub mod depths;
 pub mod duplicate;
 pub mod jitter;
 pub mod loss;
@@ -106,6 +107,11 @@ pub trait Rule: Send {
 
     /// How deep its queue has been; nothing where it has none.
     fn depth(&self) -> Option<queue::Depth> {
+        None
+    }
+
+    /// How deep its queue has been over time until `now`; nothing where that is not recorded.
+    fn depths(&self, _now: Instant) -> Option<depths::Depths> {
         None
     }
 

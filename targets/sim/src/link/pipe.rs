@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hawser_time::Instant;
 
+use super::depths::Depths;
 use super::queue::{Depth, Port};
 use super::{Profile, Rule, Verdict, rules, rules_behind};
 use crate::frame::Frame;
@@ -246,6 +247,12 @@ impl Pipe {
     #[must_use]
     pub fn depth(&self) -> Option<Depth> {
         self.stages.iter().find_map(|stage| stage.rule.depth())
+    }
+
+    /// How deep its queue has been over time until `now`; nothing where it has none, or that is not recorded.
+    #[must_use]
+    pub fn depths(&self, now: Instant) -> Option<Depths> {
+        self.stages.iter().find_map(|stage| stage.rule.depths(now))
     }
 
     /// What its rules have done, in their order.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hawser_time::Instant;
 
+use super::depths::Depths;
 use super::{Profile, Rule, Verdict};
 use crate::checksum;
 use crate::frame::Frame;
@@ -40,6 +41,8 @@ pub struct Port {
     pub return_to_sender: bool,
     /// Memory that it shares with other ports; `None`: it has its own.
     pub pool: Option<Arc<Pool>>,
+    /// Where its depth over time is recorded: empty at first; `None`: it is not.
+    pub depths: Option<Depths>,
 }
 
 impl Default for Port {
@@ -49,6 +52,7 @@ impl Default for Port {
             trim_to: None,
             return_to_sender: false,
             pool: None,
+            depths: None,
         }
     }
 }
@@ -257,6 +261,9 @@ impl Queue {
     fn weigh(&mut self, now: Instant) {
         let (_, bytes) = self.held();
         self.depth.byte_nanos += u128::from(bytes) * u128::from(now.nanos_since(self.changed_at));
+        if let Some(depths) = &mut self.port.depths {
+            depths.waited(self.changed_at, now, bytes);
+        }
         self.changed_at = now;
     }
 
@@ -391,6 +398,13 @@ impl Rule for Queue {
 
     fn depth(&self) -> Option<Depth> {
         self.rate.map(|_| self.depth)
+    }
+
+    fn depths(&self, now: Instant) -> Option<Depths> {
+        self.rate?;
+        let mut depths = self.port.depths.clone()?;
+        depths.waited(self.changed_at, now, self.held().1);
+        Some(depths)
     }
 
     fn waiting(&mut self, now: Instant) -> (u64, u64) {

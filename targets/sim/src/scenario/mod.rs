@@ -58,6 +58,9 @@ pub struct Scenario {
     /// Whether calls are compared with what they take when nothing else is under way.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slowdown: bool,
+    /// Whether the report has the depths of queues over time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub queue_depths: bool,
     /// How many packets may be sent without a byte delivered until a run without progress ends; 0: no limit.
     #[serde(default = "defaults::idle_packets", skip_serializing_if = "is_usual_idle")]
     pub idle_packets: u64,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
-use hawser::sim::{Limits, Picture, Series, Window};
+use hawser::sim::{Limits, Picture, Queue, Series, Window};
 
 use super::record;
 use crate::exit::{Exit, Outcome};
@@ -180,10 +180,10 @@ fn tables(picture: &Picture) -> [(&'static str, String); 6] {
             cell(&signal.line)
         );
     }
-    let mut queues = "seconds,queue,bytes\n".to_owned();
+    let mut queues = "seconds,queue,max_bytes,mean_bytes\n".to_owned();
     for queue in &picture.queues {
-        for (at, bytes) in queue.points.points() {
-            let _ = writeln!(queues, "{},{},{bytes}", seconds(*at), cell(&queue.name));
+        for ((at, max), (_, mean)) in queue.points.points().iter().zip(queue.mean.points()) {
+            let _ = writeln!(queues, "{},{},{max},{mean}", seconds(*at), cell(&queue.name));
         }
     }
     [
@@ -202,6 +202,8 @@ const RIGHT: f64 = 24.0;
 /// The height of a panel's drawing, and of a panel with its title and its axis.
 const PANEL: f64 = 200.0;
 const STEP: f64 = PANEL + 64.0;
+/// How many panels of fields there are at most, and how many of queues.
+const PANELS: usize = 6;
 
 /// Colours that people who see no red or no green can tell apart (Okabe and Ito 2008).
 const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
@@ -341,18 +343,20 @@ fn svg(picture: &Picture) -> String {
     }
     let is_window = |name: &str| matches!(name.rsplit('.').next(), Some("cwnd" | "window" | "flight"));
     let windows = picture.fields.iter().filter(|field| is_window(&field.name));
-    let windows = windows.map(|field| {
+    for field in windows.take(PANELS) {
         let host = picture.hosts.get(field.host).map_or("", String::as_str);
-        (
-            format!("{host}, {} {}", field.context, field.name),
-            &field.points,
-            "",
-        )
-    });
-    let queues = picture.queues.iter();
-    let queues = queues.map(|queue| (format!("queue, {}", queue.name), &queue.points, " B"));
-    for (title, points, unit) in windows.take(6).chain(queues.take(6)) {
-        line(&mut body, top, (from, to), (&title, points, unit));
+        let title = format!("{host}, {} {}", field.context, field.name);
+        line(&mut body, top, (from, to), (&title, &[&field.points], ""));
+        top += STEP;
+    }
+    for queue in deepest(&picture.queues) {
+        let title = format!("queue, {}: the most bytes, and the mean", queue.name);
+        line(
+            &mut body,
+            top,
+            (from, to),
+            (&title, &[&queue.points, &queue.mean], " B"),
+        );
         top += STEP;
     }
     document(WIDTH, top, 12, &body)
@@ -367,14 +371,20 @@ fn window_colour(window: &Window) -> &'static str {
     WINDOWS[usize::from(!is_own)]
 }
 
-fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, points, unit): (&str, &Series, &str)) {
-    let max = points
-        .points()
-        .iter()
-        .map(|(_, value)| *value)
-        .max()
-        .unwrap_or(1)
-        .max(1);
+/// The deepest queues, in the order of the links.
+fn deepest(queues: &[Queue]) -> Vec<&Queue> {
+    let depth = |queue: &Queue| queue.points.points().iter().map(|(_, bytes)| *bytes).max();
+    let mut order: Vec<usize> = (0..queues.len()).collect();
+    order.sort_by_key(|number| std::cmp::Reverse(depth(&queues[*number])));
+    order.truncate(PANELS);
+    order.sort_unstable();
+    order.into_iter().map(|number| &queues[number]).collect()
+}
+
+/// A panel with series over time, the first one in front of the others.
+fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, all, unit): (&str, &[&Series], &str)) {
+    let points = all.iter().flat_map(|series| series.points());
+    let max = points.map(|(_, value)| *value).max().unwrap_or(1).max(1);
     let mut panel = Panel {
         body,
         top,
@@ -383,5 +393,7 @@ fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, points, uni
         max: max as f64 * 1.05,
     };
     panel.frame(title, unit);
-    panel.stairs(points.points(), COLOURS[0]);
+    for (series, colour) in all.iter().zip(COLOURS).rev() {
+        panel.stairs(series.points(), colour);
+    }
 }

@@ -73,8 +73,8 @@ fn switch(priorities: u8, trim_to: Option<u64>, pool: Option<Arc<Pool>>) -> Port
     Port {
         priorities,
         trim_to,
-        return_to_sender: false,
         pool,
+        ..Port::default()
     }
 }
 

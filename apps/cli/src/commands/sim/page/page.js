@@ -281,8 +281,8 @@ function drawSeries(canvas, series, unit) {
   const parts = series.map((one) => ({ ...one, steps: within(one.points) }));
   const top = parts.flatMap((one) => one.steps.map((point) => point[1])).reduce((a, b) => Math.max(a, b), 1) * 1.05;
   const { x, y } = axes(page, top, unit);
-  for (const { steps, style } of parts) {
-    if (steps.length) stroke(pen, colour(style), stairs(steps, x, y), 1.6);
+  for (const { steps, style, width } of parts) {
+    if (steps.length) stroke(pen, colour(style), stairs(steps, x, y), width || 1.6);
   }
   if (!parts.some((one) => one.steps.length)) text(pen, colour("faint"), "nothing was noted in this time", page.width / 2, page.height / 2, "center");
 }
@@ -295,9 +295,17 @@ function drawFields() {
   drawSeries($("fields"), chosen.map(({ index, field }) => ({ points: field.points, style: STYLES[index] })), spans ? span : plain);
 }
 
+/** The deepest queues, in the order of the links. */
+const deepest = (() => {
+  const depth = (queue) => queue.points.reduce((most, value, index) => (index % 2 ? Math.max(most, value) : most), 0);
+  const order = data.queues.map((queue, index) => ({ queue, index, depth: depth(queue) })).sort((a, b) => b.depth - a.depth || a.index - b.index);
+  return order.slice(0, 3).sort((a, b) => a.index - b.index).map((one) => one.queue);
+})();
+
 function drawQueues() {
-  const queues = data.queues.slice(0, 3);
-  drawSeries($("queues"), queues.map((queue, index) => ({ points: queue.points, style: STYLES[index] })), (value) => `${plain(value)} B`);
+  const most = deepest.map((queue, index) => ({ points: queue.points, style: STYLES[index] }));
+  const means = deepest.map((queue, index) => ({ points: queue.mean, style: STYLES[index], width: 0.8 }));
+  drawSeries($("queues"), [...most, ...means], (value) => `${plain(value)} B`);
 }
 
 // Words beside the drawings.
@@ -352,7 +360,7 @@ function legend() {
   const acks = state.view === "sequence" && data.names[state.number] !== "ack" && data.names.includes("ack");
   const words = acks ? [document.createTextNode("dashed: acknowledged")] : [];
   $("legend").replaceChildren(...entries, entry("lost", "lost"), entry("timer", "timer that fired"), ...edges, ...words);
-  $("queue-legend").replaceChildren(...data.queues.slice(0, 3).map((queue, index) => entry(STYLES[index], queue.name)));
+  $("queue-legend").replaceChildren(...deepest.map((queue, index) => entry(STYLES[index], queue.name)));
 }
 
 let waits = false;
