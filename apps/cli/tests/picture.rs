@@ -628,3 +628,79 @@ fn keep(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(directory.join("run-dark.png"), browser.screenshot()?)?;
     Ok(())
 }
+
+/// Four hosts call a fifth one: slowdown is drawn and written as the report has it.
+#[test]
+fn slowdown_by_size_is_drawn_and_written() {
+    let scenario = folder().join("slowdown.toml");
+    let text = |size: &str| {
+        format!(
+            "program = 'homa'\nslowdown = true\n[topology]\nkind = 'leaf-spine'\nleaves = 1\nspines = 1\nhosts = 5\n\
+             host_link = {{ rate = '10Gbit/s', delay = '1us' }}\n[[flow]]\nfrom = 'h[1-4]'\nto = 'h0'\n\
+             calls = {{ count = 10, size = {size}, reply = 8, interval = '10us' }}\n"
+        )
+    };
+    let (svg, tables) = (folder().join("slowdown.svg"), folder().join("slowdown"));
+    let draw = |size: &str| {
+        std::fs::write(&scenario, text(size)).expect("a file");
+        let options = [
+            "--svg",
+            &svg.display().to_string(),
+            "--csv",
+            &tables.display().to_string(),
+        ];
+        let report = sim(&scenario.display().to_string(), &options);
+        (
+            report["slowdown"].clone(),
+            std::fs::read_to_string(&svg).expect("it was written"),
+        )
+    };
+    let (slowdown, drawing) = draw("[1, '50kB']");
+    let groups = slowdown["by_size"].as_array().expect("groups");
+    assert_eq!(groups.len(), 10);
+    assert!(drawing.contains("slowdown by size, 40 calls"), "{drawing}");
+    for figure in ["median", "99th percentile", "99.9th percentile"] {
+        assert!(drawing.contains(&format!(">{figure}</text>")), "{figure}");
+    }
+    // A line for each figure, with a point for each group, the larger sizes on the right and more slowdown higher up.
+    let lines: Vec<Vec<(f64, f64)>> = drawing
+        .split("<polyline points=\"")
+        .skip(1)
+        .map(|line| {
+            let points = line.split('"').next().unwrap_or_default().split(' ');
+            let number = |text: &str| text.parse().expect("a number");
+            let points = points.filter_map(|point| point.split_once(','));
+            points.map(|(x, y)| (number(x), number(y))).collect()
+        })
+        .collect();
+    assert_eq!(lines.len(), 3);
+    for (line, figure) in lines.iter().zip(["p50", "p99", "p999"]) {
+        assert!(
+            line.len() == 10 && line.is_sorted_by(|one, other| one.0 < other.0),
+            "{line:?}"
+        );
+        let values: Vec<f64> = groups.iter().filter_map(|group| group[figure].as_f64()).collect();
+        let down = |place: usize| line[place].1;
+        for place in 1..10 {
+            let rises = values[place] - values[place - 1];
+            assert!(
+                rises.abs() < 0.1 || (rises > 0.0) == (down(place) < down(place - 1)),
+                "{figure} {line:?}"
+            );
+        }
+    }
+    let rows = std::fs::read_to_string(tables.join("slowdown.csv")).expect("it was written");
+    let first = rows.lines().nth(1).expect("a row");
+    let mean = groups[0]["mean"].as_f64().expect("a mean");
+    assert!(
+        rows.lines().count() == 11 && first.contains(&format!(",{mean},")),
+        "{rows}"
+    );
+    // Messages of one size have bars.
+    let (slowdown, drawing) = draw("5000");
+    assert_eq!(slowdown["by_size"].as_array().map(Vec::len), Some(1));
+    assert!(
+        drawing.contains(">5000 bytes</text>") && drawing.contains("99.9th percentile: "),
+        "{drawing}"
+    );
+}

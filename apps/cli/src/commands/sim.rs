@@ -2,6 +2,7 @@
 
 mod picture;
 mod record;
+mod slowdown;
 mod topology;
 
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     bar.finish_and_clear();
     if let Some(picture) = picture {
-        args.picture.write(&picture)?;
+        args.picture.write(&picture, &report)?;
     }
     let why = sim::why(&programs, &scenario, &report).map_err(Exit::input)?;
     finish(args, &report, why.as_ref())

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
-use hawser::sim::{Limits, Picture, Queue, Series, Window};
+use hawser::sim::{Limits, Picture, Queue, Report, Series, Window};
 
-use super::record;
+use super::{record, slowdown};
 use crate::exit::{Exit, Outcome};
 
 const PAGE: &str = include_str!("page/page.html");
@@ -24,8 +24,8 @@ pub(crate) struct PictureArgs {
     /// Draw the run as one SVG
     #[arg(long, value_name = "OUT")]
     svg: Option<PathBuf>,
-    /// Write what is drawn as tables: packets.csv, fields.csv, windows.csv, timers.csv, signals.csv and
-    /// queues.csv in this folder
+    /// Write what is drawn as tables: packets.csv, fields.csv, windows.csv, timers.csv, signals.csv, queues.csv and,
+    /// where the scenario asks for it, slowdown.csv in this folder
     #[arg(long, value_name = "FOLDER")]
     csv: Option<PathBuf>,
     /// Write fields of contexts over time, and signals, as a recording, which `hawser watch --replay` plays
@@ -54,12 +54,12 @@ impl PictureArgs {
         })
     }
 
-    pub(super) fn write(&self, picture: &Picture) -> Outcome {
+    pub(super) fn write(&self, picture: &Picture, report: &Report) -> Outcome {
         if let Some(path) = &self.html {
             write(path, &html(picture)?)?;
         }
         if let Some(path) = &self.svg {
-            write(path, &svg(picture))?;
+            write(path, &svg(picture, report))?;
         }
         if let Some(path) = &self.record {
             write(path, &record::recording(picture)?)?;
@@ -69,6 +69,9 @@ impl PictureArgs {
                 .map_err(|error| Exit::environment(format!("cannot make {}: {error}", folder.display())))?;
             for (name, table) in tables(picture) {
                 write(&folder.join(name), &table)?;
+            }
+            if let Some(table) = slowdown::table(report) {
+                write(&folder.join("slowdown.csv"), &table)?;
             }
         }
         Ok(())
@@ -281,8 +284,8 @@ fn short(value: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// All of it, one panel below the other: for each flow its numbers, then windows, then queues.
-fn svg(picture: &Picture) -> String {
+/// All of it, one panel below the other: for each flow its numbers, then windows, queues, and slowdown.
+fn svg(picture: &Picture, report: &Report) -> String {
     let mut body = String::new();
     let first = picture.packets.first().map_or(0, |packet| packet.at_ns);
     let last = picture.packets.iter().map(|packet| packet.end_ns).max();
@@ -358,6 +361,15 @@ fn svg(picture: &Picture) -> String {
             (&title, &[&queue.points, &queue.mean], " B"),
         );
         top += STEP;
+    }
+    if let Some(drawing) = slowdown::drawing(report) {
+        let _ = write!(
+            body,
+            "<svg y=\"{:.0}\"{}",
+            top - 40.0,
+            drawing.trim_start_matches("<svg")
+        );
+        top += slowdown::HEIGHT;
     }
     document(WIDTH, top, 12, &body)
 }

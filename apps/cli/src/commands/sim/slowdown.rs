@@ -1,0 +1,73 @@
+//! Slowdown by the size of messages: how many times as long as alone calls took.
+
+use std::fmt::Write as _;
+
+use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
+use hawser::sim::Report;
+
+/// The height of a drawing.
+pub(super) const HEIGHT: f64 = 380.0;
+
+/// What is drawn of each group of sizes.
+const FIGURES: [&str; 3] = ["median", "99th percentile", "99.9th percentile"];
+
+/// The drawing of a run whose scenario asks for slowdown: lines from the smallest messages to the largest, as those of
+/// `hawser experiment homa-workloads`; bars where all messages have one size.
+pub(super) fn drawing(report: &Report) -> Option<String> {
+    let slowdown = report.slowdown.as_ref()?;
+    let groups = &slowdown.by_size;
+    let axes = Axes {
+        title: &format!("slowdown by size, {} calls", slowdown.all.count),
+        x: "bytes of the message, powers of ten",
+        y: "times alone",
+    };
+    if slowdown.all.min_bytes == slowdown.all.max_bytes {
+        let bars_of = |value: f64| (value, value, value);
+        let group = Group {
+            name: format!("{} bytes", slowdown.all.min_bytes),
+            bars: [slowdown.all.p50, slowdown.all.p99, slowdown.all.p999]
+                .map(bars_of)
+                .into(),
+        };
+        return Some(bars(
+            &Axes { x: "", ..axes },
+            &FIGURES.map(str::to_owned),
+            &[group],
+        ));
+    }
+    let line = |figure: usize| {
+        let points = groups.iter().map(|group| {
+            let middle = f64::midpoint(group.min_bytes as f64, group.max_bytes as f64);
+            (
+                middle.max(1.0).log10(),
+                [group.p50, group.p99, group.p999][figure],
+            )
+        });
+        Line {
+            name: FIGURES[figure].to_owned(),
+            points: points.collect(),
+        }
+    };
+    Some(lines(&axes, &[line(0), line(1), line(2)]))
+}
+
+/// The same as a table.
+pub(super) fn table(report: &Report) -> Option<String> {
+    let slowdown = report.slowdown.as_ref()?;
+    let mut table = "min_bytes,max_bytes,count,mean,p50,p99,p999,max\n".to_owned();
+    for group in &slowdown.by_size {
+        let _ = writeln!(
+            table,
+            "{},{},{},{},{},{},{},{}",
+            group.min_bytes,
+            group.max_bytes,
+            group.count,
+            group.mean,
+            group.p50,
+            group.p99,
+            group.p999,
+            group.max
+        );
+    }
+    Some(table)
+}
