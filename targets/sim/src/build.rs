@@ -23,6 +23,7 @@ use crate::calling;
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::depths::Depths;
+use crate::link::pause::Ingress;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
 use crate::paths::Graph;
@@ -271,6 +272,9 @@ fn ports(scenario: &Scenario, depths: Option<&Depths>) -> Vec<Port> {
             .buffer
             .filter(|_| switch.shared)
             .map(|buffer| Arc::new(Pool::new(buffer.0))),
+        ingress: switch
+            .thresholds()
+            .map(|thresholds| Arc::new(Ingress::new(thresholds))),
         depths: depths.cloned(),
     });
     hosts.chain(switches).collect()
@@ -311,6 +315,12 @@ fn add_links(
             world.connect(ends[from], ends[1 - from], pipe);
             world.node_mut(ends[from]).add_port();
             pipes.push((label.clone(), names.0.clone(), names.1.clone()));
+        }
+        let forward = pipes.len() - 2;
+        for (pipe, back, to) in [(forward, forward + 1, ends[1]), (forward + 1, forward, ends[0])] {
+            if let Some(ingress) = &ports[to].ingress {
+                world.count_ingress(pipe, back, ingress);
+            }
         }
     }
     pipes

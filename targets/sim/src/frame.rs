@@ -38,6 +38,8 @@ pub struct Frame {
     pub number: u64,
     /// Whether a switch has sent it back.
     pub returned: bool,
+    /// The port on which it came to a switch that counts what comes ([`crate::link::pause`]); 0: none.
+    pub ingress: u16,
 }
 
 impl Default for Frame {
@@ -54,6 +56,7 @@ impl Default for Frame {
             cause: 0,
             number: 0,
             returned: false,
+            ingress: 0,
         }
     }
 }
@@ -73,6 +76,7 @@ impl Frame {
             cause: frame.cause,
             number: 0,
             returned: false,
+            ingress: 0,
         }
     }
 
@@ -91,6 +95,7 @@ impl Frame {
             cause: 0,
             number: 0,
             returned: false,
+            ingress: 0,
         }
     }
 
@@ -420,6 +425,7 @@ pub(crate) mod samples {
             cause: 0,
             number: 0,
             returned: false,
+            ingress: 0,
         }
     }
 
@@ -443,6 +449,7 @@ pub(crate) mod samples {
             cause: 0,
             number: 0,
             returned: false,
+            ingress: 0,
         }
     }
 
@@ -459,6 +466,7 @@ pub(crate) mod samples {
             cause: 0,
             number: 0,
             returned: false,
+            ingress: 0,
         }
     }
 }

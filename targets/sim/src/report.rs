@@ -164,6 +164,9 @@ pub struct LinkReport {
     /// The same over time, where the scenario asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depths: Option<Depths>,
+    /// How the switch at its end has paused it, by priority; empty where that does not pause.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<PauseReport>,
     /// Frames in which a bit was flipped.
     pub corrupted: u64,
     /// Copies made.
@@ -185,6 +188,23 @@ pub struct QueueReport {
     pub max_packets: u64,
     /// Bytes on average over the run.
     pub mean_bytes: f64,
+}
+
+/// How a switch has paused a priority of the port in front of it (PFC).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PauseReport {
+    /// The switch's priority.
+    pub priority: u8,
+    /// How many times it asked for a pause.
+    pub pauses: u64,
+    /// For how long the port has paused.
+    pub seconds: f64,
+    /// Whether it still does when the run is over.
+    pub is_paused: bool,
+    /// The most bytes that waited in the switch of what came this way.
+    pub max_bytes: u64,
+    /// Packets that it lost for want of head room.
+    pub lost: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -360,7 +380,30 @@ impl fmt::Display for LinkReport {
             ("held back", self.reordered),
         ];
         let mut seen = others.iter().filter(|(_, count)| *count > 0);
-        seen.try_for_each(|(what, count)| write!(f, ", {count} {what}"))
+        seen.try_for_each(|(what, count)| write!(f, ", {count} {what}"))?;
+        self.pauses.iter().try_for_each(|pauses| write!(f, "{pauses}"))
+    }
+}
+
+impl fmt::Display for PauseReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PauseReport {
+            priority,
+            pauses,
+            seconds,
+            ..
+        } = self;
+        write!(
+            f,
+            ", priority {priority} paused {pauses} times for {seconds:.6} s"
+        )?;
+        if self.is_paused {
+            f.write_str(" and still")?;
+        }
+        match self.lost {
+            0 => Ok(()),
+            lost => write!(f, ", {lost} lost beyond its head room"),
+        }
     }
 }
 

@@ -17,10 +17,11 @@ use crate::frame::Frame;
 use crate::host::Host;
 use crate::link::Pipe;
 use crate::link::depths::{Depths, Window};
+use crate::link::pause::Pauses;
 use crate::pcap;
 use crate::report::{
-    DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, QueueReport, Report, SwitchReport,
-    Times,
+    DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, PauseReport, QueueReport, Report,
+    SwitchReport, Times,
 };
 use crate::scenario::units::Span;
 use crate::scenario::{Opening, Scenario, State};
@@ -444,7 +445,10 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         .pipes
         .iter()
         .enumerate()
-        .map(|(i, names)| link_report(names, world.pipe(i), world.now()))
+        .map(|(i, names)| LinkReport {
+            pauses: world.pauses(i).iter().map(pause_report).collect(),
+            ..link_report(names, world.pipe(i), world.now())
+        })
         .collect();
     failures.extend(check_bounds(scenario, &flows, &links));
     failures.extend(late_notices(scenario, built));
@@ -600,11 +604,23 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe, now: In
             mean_bytes: depth.byte_nanos as f64 / now.nanos_since(START).max(1) as f64,
         }),
         queue_depths: pipe.depths(now),
+        pauses: Vec::new(),
         corrupted: stage("corrupt").changed,
         duplicated: stage("duplicate").copied,
         reordered: stage("reorder").delayed,
         up: pipe.is_up(),
         under_way: pipe.under_way(),
+    }
+}
+
+fn pause_report(pauses: &Pauses) -> PauseReport {
+    PauseReport {
+        priority: pauses.priority,
+        pauses: pauses.count,
+        seconds: pauses.nanos as f64 / 1e9,
+        is_paused: pauses.is_paused,
+        max_bytes: pauses.max_bytes,
+        lost: pauses.lost,
     }
 }
 

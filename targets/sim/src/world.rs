@@ -8,7 +8,10 @@ use std::io::Write;
 
 use hawser_time::Instant;
 
+use std::sync::Arc;
+
 use crate::frame::Frame;
+use crate::link::pause::{Ingress, Order, PAUSE_BYTES, Pauses};
 use crate::link::{Pipe, Profile};
 use crate::pcap;
 use crate::trace::Trace;
@@ -206,6 +209,8 @@ enum Target {
     Fall(usize),
     Pipe(usize),
     Node(usize),
+    /// A pause frame of a node arrives.
+    Pause(u32, Order),
 }
 
 /// A node in its place.
@@ -216,6 +221,8 @@ struct Seat<N> {
     scheduled: Option<Instant>,
     /// A frame has arrived since it last ran.
     called: bool,
+    /// What waits in it by the port on which it came, where it pauses who sends that.
+    ingress: Option<Arc<Ingress>>,
 }
 
 /// A pipe in its place.
@@ -224,6 +231,8 @@ struct Joint {
     from: usize,
     to: usize,
     scheduled: Option<Instant>,
+    /// The number of its port in what `to` counts; 0: that counts nothing.
+    ingress: u16,
 }
 
 impl<N: Node> World<N> {
@@ -255,6 +264,7 @@ impl<N: Node> World<N> {
             ports: Vec::new(),
             scheduled: None,
             called: false,
+            ingress: None,
         });
         self.nodes.len() - 1
     }
@@ -267,9 +277,26 @@ impl<N: Node> World<N> {
             from,
             to,
             scheduled: None,
+            ingress: 0,
         });
         self.nodes[from].ports.push(number);
         number
+    }
+
+    /// What comes through a pipe is counted at the node where it ends, and paused by frames through the pipe back
+    /// ([`crate::link::pause`]).
+    pub fn count_ingress(&mut self, pipe: usize, back: usize, ingress: &Arc<Ingress>) {
+        let joint = &mut self.pipes[pipe];
+        joint.ingress = ingress.add(pipe, back);
+        self.nodes[joint.to].ingress = Some(Arc::clone(ingress));
+    }
+
+    /// How the priorities of a pipe were paused.
+    #[must_use]
+    pub fn pauses(&self, pipe: usize) -> Vec<Pauses> {
+        let joint = &self.pipes[pipe];
+        let ingress = self.nodes[joint.to].ingress.as_ref();
+        ingress.map_or_else(Vec::new, |ingress| ingress.pauses(joint.ingress, self.now))
     }
 
     /// Has a change happen to a pipe at a time.
@@ -364,6 +391,7 @@ impl<N: Node> World<N> {
                 Target::Change(i) => self.change(i),
                 Target::Fall(i) => self.fall(i),
                 Target::Pipe(i) => self.pass(i),
+                Target::Pause(node, order) => self.pause(node as usize, order),
                 Target::Node(i) => {
                     self.run_node(i);
                     if self.idle.is_over() {
@@ -469,6 +497,7 @@ impl<N: Node> World<N> {
                     });
             }
         }
+        self.send_pauses(index);
         self.reschedule_node(index);
     }
 
@@ -488,10 +517,11 @@ impl<N: Node> World<N> {
         } else {
             Fate::Delivered
         };
-        while let Some(frame) = joint.pipe.pop(now, &mut |at, rule, frame| {
+        while let Some(mut frame) = joint.pipe.pop(now, &mut |at, rule, frame| {
             record.frame(at, place, Fate::Lost(rule), frame);
         }) {
             record.frame(now, place, fate, &frame);
+            frame.ingress = joint.ingress;
             seat.node.arrive(now, frame);
             seat.called = true;
         }
@@ -512,6 +542,38 @@ impl<N: Node> World<N> {
         if self.nodes[from].node.waits_for_line() {
             self.reschedule_node(from);
         }
+        self.send_pauses(from);
+    }
+
+    /// Sends the pause frames that a node has to send.
+    fn send_pauses(&mut self, node: usize) {
+        let Some(ingress) = &self.nodes[node].ingress else {
+            return;
+        };
+        let ingress = Arc::clone(ingress);
+        while let Some((order, back)) = ingress.take_order() {
+            let at = self.pipes[back].pipe.control(self.now, PAUSE_BYTES);
+            let at = ingress.arrives(order, at);
+            self.enter(at, Target::Pause(node as u32, order));
+        }
+    }
+
+    /// A pause frame of a node arrives at the other end of a link: the queue there obeys it.
+    fn pause(&mut self, node: usize, order: Order) {
+        let now = self.now;
+        let ingress = self.nodes[node].ingress.as_ref();
+        let Some((index, precedences)) = ingress.and_then(|ingress| ingress.obeyed(order, now)) else {
+            return;
+        };
+        let (joint, record) = (&mut self.pipes[index], &mut self.record);
+        let place = (joint.from, Some(index));
+        joint
+            .pipe
+            .pause(now, precedences, &mut |at, rule, frame: &Frame| {
+                record.frame(at, place, Fate::Lost(rule), frame);
+            });
+        self.reschedule_pipe(index);
+        self.call_sender(index);
     }
 
     fn run_node(&mut self, index: usize) {
@@ -572,6 +634,7 @@ impl<N: Node> World<N> {
             });
         self.give_back(index);
         self.reschedule_pipe(index);
+        self.send_pauses(from);
     }
 
     /// What a pipe has turned back arrives at the node in front of it.

@@ -17,14 +17,14 @@ use hawser_sim::world::Fate;
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
 /// Bytes of a datagram's headers, those of the example and of IPv4.
-const HEADERS: u64 = 12 + 20;
+pub(crate) const HEADERS: u64 = 12 + 20;
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
 /// The example of datagrams, whose packets have a class of their own.
-fn datagrams() -> PathBuf {
+pub(crate) fn datagrams() -> PathBuf {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/datagrams.mtp");
     let text = std::fs::read_to_string(example).expect("the example");
     let changes = [
@@ -51,11 +51,11 @@ fn go_with(text: &str, options: Options<'_>) -> Report {
     run(&scenario, &resolve, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn go(text: &str) -> Report {
+pub(crate) fn go(text: &str) -> Report {
     go_with(text, Options::default())
 }
 
-fn link<'a>(report: &'a Report, from: &str, to: &str) -> &'a LinkReport {
+pub(crate) fn link<'a>(report: &'a Report, from: &str, to: &str) -> &'a LinkReport {
     let mut links = report.links.iter();
     links
         .find(|link| link.from == from && link.to == to)

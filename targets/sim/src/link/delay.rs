@@ -23,6 +23,10 @@ impl Rule for Delay {
         Verdict::Later(now + self.delay)
     }
 
+    fn control(&self, at: Instant, _bytes: u64) -> Instant {
+        at + self.delay
+    }
+
     fn is_inert(&self) -> bool {
         self.delay.is_zero()
     }

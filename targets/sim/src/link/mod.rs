@@ -25,6 +25,7 @@ pub mod depths;
 pub mod duplicate;
 pub mod jitter;
 pub mod loss;
+pub mod pause;
 pub mod pick;
 mod pipe;
 pub mod queue;
@@ -108,6 +109,17 @@ pub trait Rule: Send {
     /// How deep its queue has been; nothing where it has none.
     fn depth(&self) -> Option<queue::Depth> {
         None
+    }
+
+    /// Has frames of these precedences, one bit each, wait in its queue from now on, and no others. Gives back a frame
+    /// that can go on because of that, and when it does.
+    fn pause(&mut self, _now: Instant, _precedences: u8) -> Option<(Instant, Frame)> {
+        None
+    }
+
+    /// When a control frame of so many bytes leaves it that comes at `at`. It waits for the frame on the line alone.
+    fn control(&self, at: Instant, _bytes: u64) -> Instant {
+        at
     }
 
     /// How deep its queue has been over time until `now`; nothing where that is not recorded.

@@ -177,6 +177,25 @@ impl Pipe {
         self.find_active();
     }
 
+    /// Has frames of these precedences, one bit each, wait in its queue from now on, and no others. A frame on the line
+    /// is not interrupted.
+    pub fn pause(&mut self, now: Instant, precedences: u8, lost: Lost<'_>) {
+        self.settle(now, lost);
+        for number in 0..self.stages.len() {
+            let freed = self.stages[number].rule.pause(now, precedences);
+            if let Some((at, frame)) = freed {
+                self.held.insert(at, number + 1, frame);
+            }
+        }
+    }
+
+    /// When a control frame of so many bytes has come through that is sent at `now`.
+    #[must_use]
+    pub fn control(&self, now: Instant, bytes: u64) -> Instant {
+        let rules = self.stages.iter().map(|stage| &stage.rule);
+        rules.fold(now, |at, rule| rule.control(at, bytes))
+    }
+
     /// Cuts the link, or mends it. What is under way when it is cut is lost.
     pub fn set_up(&mut self, now: Instant, up: bool, lost: Lost<'_>) {
         self.settle(now, lost);

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hawser_time::Instant;
 
 use super::depths::Depths;
+use super::pause::{Ingress, is_of};
 use super::{Profile, Rule, Verdict};
 use crate::checksum;
 use crate::frame::Frame;
@@ -41,6 +42,8 @@ pub struct Port {
     pub return_to_sender: bool,
     /// Memory that it shares with other ports; `None`: it has its own.
     pub pool: Option<Arc<Pool>>,
+    /// What counts frames by the port on which they came, and pauses their senders (PFC); `None`: nothing does.
+    pub ingress: Option<Arc<Ingress>>,
     /// Where its depth over time is recorded: empty at first; `None`: it is not.
     pub depths: Option<Depths>,
 }
@@ -52,6 +55,7 @@ impl Default for Port {
             trim_to: None,
             return_to_sender: false,
             pool: None,
+            ingress: None,
             depths: None,
         }
     }
@@ -116,9 +120,12 @@ pub struct Queue {
     /// By priority, the lowest first.
     waiting: Vec<Band>,
     on_line: Option<OnLine>,
+    /// The precedences of frames that have to wait, one bit each.
+    held: u8,
     /// The part of a nanosecond beyond the end of the last frame, as a multiple of 1 / rate.
     fraction: u128,
-    /// What counts against the limits: that of the highest priority, where it has a limit of its own, is the second.
+    /// What counts against the limits: that which has limits of its own is the second, the highest priority where packets
+    /// are cut, and priorities that pause their senders.
     rooms: [Room; 2],
     marked: u64,
     trimmed: u64,
@@ -139,6 +146,8 @@ struct OnLine {
     until: Instant,
     bytes: u64,
     room: usize,
+    priority: usize,
+    ingress: u16,
 }
 
 /// What waits, the frame on the line included.
@@ -178,7 +187,47 @@ impl Queue {
     }
 
     fn room_of(&self, priority: usize) -> usize {
+        if self.lossless(priority).is_some() {
+            return 1;
+        }
         usize::from(self.port.trim_to.is_some() && priority > 0 && priority == self.top())
+    }
+
+    /// What counts frames of this priority, where it pauses their senders.
+    fn lossless(&self, priority: usize) -> Option<&Ingress> {
+        self.port
+            .ingress
+            .as_deref()
+            .filter(|ingress| ingress.is_lossless(priority))
+    }
+
+    /// Whether there is no room for a frame. Where its sender is paused, the room is that of the port on which it came.
+    fn refuses(&self, priority: usize, frame: &Frame) -> bool {
+        let bytes = frame.len() as u64;
+        match self.lossless(priority) {
+            Some(ingress) => !ingress.admits(frame.ingress, priority, bytes),
+            None => self.is_full(priority, bytes),
+        }
+    }
+
+    /// Whether a frame waits though the line is idle: because its precedence is held, or that of one before it.
+    fn waits(&self, priority: usize, frame: &Frame) -> bool {
+        self.held != 0 && (is_of(self.held, frame) || !self.waiting[priority].frames.is_empty())
+    }
+
+    /// A frame that was counted where it came has left.
+    fn credit(&self, ingress: u16, priority: usize, bytes: u64) {
+        if let Some(lossless) = self.lossless(priority) {
+            lossless.leave(ingress, priority, bytes);
+        }
+    }
+
+    /// The frame on the line has left.
+    fn clear_line(&mut self, now: Instant) {
+        if let Some(frame) = self.on_line.take() {
+            self.leave(now, frame.room, frame.bytes);
+            self.credit(frame.ingress, frame.priority, frame.bytes);
+        }
     }
 
     fn is_full(&self, priority: usize, bytes: u64) -> bool {
@@ -299,7 +348,7 @@ impl Rule for Queue {
             return Verdict::Pass;
         }
         let mut priority = self.priority_of(frame);
-        if self.is_full(priority, frame.len() as u64) {
+        if self.refuses(priority, frame) {
             if !self.trim(frame) {
                 return match self.turn_back(frame) {
                     true => Verdict::Return,
@@ -313,7 +362,10 @@ impl Rule for Queue {
         }
         let (room, bytes) = (self.room_of(priority), frame.len() as u64);
         self.enter(now, room, bytes);
-        if self.on_line.is_some() {
+        if let Some(lossless) = self.lossless(priority) {
+            lossless.enter(frame.ingress, priority, bytes);
+        }
+        if self.on_line.is_some() || self.waits(priority, frame) {
             let band = &mut self.waiting[priority];
             band.bytes += bytes;
             band.frames.push_back(std::mem::take(frame));
@@ -322,27 +374,54 @@ impl Rule for Queue {
         // An idle line begins anew.
         self.fraction = 0;
         let until = self.send(now, bytes);
-        if until > now {
-            self.on_line = Some(OnLine { until, bytes, room });
-        } else {
-            self.leave(now, room, bytes);
+        self.on_line = Some(OnLine {
+            until,
+            bytes,
+            room,
+            priority,
+            ingress: frame.ingress,
+        });
+        if until <= now {
+            self.clear_line(now);
         }
         Verdict::Later(until)
     }
 
     fn next(&mut self, now: Instant) -> Option<(Instant, Frame)> {
-        if let Some(OnLine { bytes, room, .. }) = self.on_line.take() {
-            self.leave(now, room, bytes);
-        }
+        self.clear_line(now);
+        let held = self.held;
         let bands = self.waiting.iter_mut().enumerate().rev();
         let (priority, frame) = bands
+            .filter(|(_, band)| held == 0 || band.frames.front().is_some_and(|frame| !is_of(held, frame)))
             .filter_map(|(priority, band)| Some((priority, band.frames.pop_front()?)))
             .next()?;
         let bytes = frame.len() as u64;
         self.waiting[priority].bytes -= bytes;
         let (until, room) = (self.send(now, bytes), self.room_of(priority));
-        self.on_line = Some(OnLine { until, bytes, room });
+        self.on_line = Some(OnLine {
+            until,
+            bytes,
+            room,
+            priority,
+            ingress: frame.ingress,
+        });
         Some((until, frame))
+    }
+
+    fn pause(&mut self, now: Instant, precedences: u8) -> Option<(Instant, Frame)> {
+        self.held = precedences;
+        if self.on_line.is_some() {
+            return None;
+        }
+        // An idle line begins anew.
+        self.fraction = 0;
+        self.next(now)
+    }
+
+    fn control(&self, at: Instant, bytes: u64) -> Instant {
+        let free = self.on_line.map_or(at, |frame| frame.until.max(at));
+        let nanos = |rate| u128::from(bytes) * 8 * BIT / u128::from(rate);
+        free.plus_nanos(self.rate.map_or(0, |rate: u64| nanos(rate) as u64))
     }
 
     fn tune(&mut self, profile: &Profile) {
@@ -369,16 +448,16 @@ impl Rule for Queue {
     }
 
     fn empty(&mut self, now: Instant) -> Option<Vec<Frame>> {
-        if let Some(OnLine { bytes, room, .. }) = self.on_line.take() {
-            self.leave(now, room, bytes);
-        }
+        self.clear_line(now);
         let mut all = Vec::new();
         for priority in (0..self.waiting.len()).rev() {
             let frames = std::mem::take(&mut self.waiting[priority]).frames;
             let room = self.room_of(priority);
-            frames
-                .iter()
-                .for_each(|frame| self.leave(now, room, frame.len() as u64));
+            for frame in &frames {
+                let bytes = frame.len() as u64;
+                self.leave(now, room, bytes);
+                self.credit(frame.ingress, priority, bytes);
+            }
             all.extend(frames);
         }
         Some(all)

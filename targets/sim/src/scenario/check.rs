@@ -118,6 +118,7 @@ fn check_switches(scenario: &Scenario) -> Checked {
             return Err(ScenarioError::new(at, "every switch needs a name of its own"));
         }
         check_ports_of(switch, &format!("switch[{i}]"))?;
+        switch.check_pfc(&format!("switch[{i}]"))?;
     }
     Ok(())
 }
@@ -186,6 +187,7 @@ fn check_links(scenario: &Scenario) -> Checked {
         check_rules(&link.both, &format!("link[{i}].both"))?;
         check_rules(&link.forward, &format!("link[{i}].forward"))?;
         check_rules(&link.backward, &format!("link[{i}].backward"))?;
+        scenario.check_paused(link, &format!("link[{i}]"))?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod check;
 mod connections;
 pub mod error;
 mod hosts;
+mod pfc;
 mod topology;
 pub mod units;
 pub mod workload;
@@ -176,6 +177,10 @@ impl Default for Switch {
             trim_to: None,
             return_to_sender: false,
             spray: None,
+            pfc_xoff: None,
+            pfc_xon: None,
+            pfc_headroom: None,
+            pfc_priorities: None,
         }
     }
 }
@@ -208,6 +213,18 @@ pub struct Switch {
     /// Whether each packet takes a path of its own where several are equally short, and which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spray: Option<Spray>,
+    /// Bytes that wait of what came on a port with a priority, at which its sender is asked to pause (PFC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_xoff: Option<Bytes>,
+    /// Bytes at which it is asked to go on; by default half of those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_xon: Option<Bytes>,
+    /// Bytes beyond `pfc_xoff` for which there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_headroom: Option<Bytes>,
+    /// Which priorities pause; by default all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_priorities: Option<Vec<u8>>,
 }
 
 /// Which of several equal paths each packet takes.

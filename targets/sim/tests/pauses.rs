@@ -1,0 +1,293 @@
+//! Priority-based flow control: switches that pause who sends to them, with head room enough and too small, what else
+//! is held up by that, and what never ends.
+
+use std::fmt::Write as _;
+
+use hawser_sim::Scenario;
+use hawser_sim::report::{PauseReport, Report};
+
+use crate::fabric::{HEADERS, datagrams, go, link};
+
+/// A datagram of 1000 bytes on the lines of these tests.
+const PACKET: u64 = 1000 + HEADERS;
+/// On a line of 8 Mbit/s a byte takes a microsecond.
+const BYTES_PER_SECOND: u64 = 1_000_000;
+/// The one-way delay of the paused link, as bytes on the line.
+const DELAY_BYTES: u64 = 10_000;
+
+/// What arrives at most from the moment at which a switch asks for a pause: the pause frame (64 bytes) waits for the
+/// frame on the line back, both ways take the delay, and the frame on the line is not interrupted (IEEE 802.1Qbb,
+/// annex O; Cisco's white paper C11-542809 has the same terms, and those of transceivers and of the sender's
+/// reaction, which take no time here).
+const HEADROOM: u64 = 2 * DELAY_BYTES + 64 + 2 * PACKET;
+
+/// A host sends 500 datagrams at 8 Mbit/s to a switch behind which there is 1 Mbit/s.
+fn narrow(switch: &str, back: &str) -> Report {
+    let (name, delay) = (datagrams().display().to_string(), DELAY_BYTES);
+    go(&format!(
+        "program = '{name}'\nduration = '1min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         switch = [{{ name = 's', {switch} }}]\n\
+         link = [{{ between = ['a', 's'], both = {{ rate = '8Mbit/s', delay = '{delay}us' }} }},\n\
+         {{ between = ['s', 'b'], forward = {{ rate = '1Mbit/s' }}, backward = {{ rate = '8Mbit/s' }} }}]\n\
+         flow = [{{ from = 'a', to = 'b', one_way = true, \
+         messages = {{ count = 500, size = 1000, delivery = 'datagrams' }} }}{back}]\n"
+    ))
+}
+
+/// As many as fill the line from the switch back to the sender all the time.
+fn busy_back() -> String {
+    ",\n{ from = 'b', to = 'a', one_way = true, \
+     messages = { count = 990, size = 1000, interval = '1032us', delivery = 'datagrams' } }"
+        .to_owned()
+}
+
+fn pauses(report: &Report, from: &str, to: &str) -> PauseReport {
+    let pauses = &link(report, from, to).pauses;
+    assert_eq!(pauses.len(), 1, "{report}");
+    pauses[0]
+}
+
+fn lossless(headroom: u64, back: &str) -> Report {
+    let xoff = 20 * PACKET;
+    narrow(
+        &format!(
+            "buffer = '2kB', pfc_xoff = {xoff}, pfc_xon = {}, pfc_headroom = {headroom}",
+            10 * PACKET
+        ),
+        back,
+    )
+}
+
+#[test]
+fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
+    for back in [String::new(), busy_back()] {
+        let report = lossless(HEADROOM, &back);
+        assert!(report.ok, "{report}");
+        let messages = report.flows[0].forward.messages.expect("messages");
+        assert_eq!((messages.sent, messages.received), (500, 500), "{report}");
+        let paused = pauses(&report, "a", "s");
+        assert_eq!((paused.lost, paused.is_paused), (0, false));
+        // No more came than the formula says; and all that is under way when a pause is sent did come, less what the
+        // narrow line has taken meanwhile: an eighth of it.
+        let above = paused.max_bytes - 20 * PACKET;
+        let least = 2 * DELAY_BYTES * 7 / 8 - PACKET;
+        assert!(
+            (least..=HEADROOM).contains(&above),
+            "{above} of {least} to {HEADROOM}"
+        );
+        // It asks for a pause each time that it has emptied to XON and was filled again. The narrow line is never idle.
+        assert!(paused.pauses > 5, "{paused:?}");
+        let seconds = report.flows[0].forward.seconds.expect("it ended");
+        let all = (PACKET + DELAY_BYTES + 8 * 500 * PACKET) as f64 / BYTES_PER_SECOND as f64;
+        assert!((seconds - all).abs() < 1e-6, "{seconds} of {all}");
+        // The host's line has sent for as long as it takes, and was paused the rest of the time, from the first pause on.
+        let sending = (500 * PACKET) as f64 / BYTES_PER_SECOND as f64;
+        assert!(
+            paused.seconds < all - sending + 0.2 && paused.seconds > 0.8 * (all - sending) - 0.2,
+            "{paused:?}"
+        );
+    }
+}
+
+#[test]
+fn a_busy_line_back_takes_a_packet_of_head_room() {
+    let [idle, busy] =
+        [String::new(), busy_back()].map(|back| pauses(&lossless(HEADROOM, &back), "a", "s").max_bytes);
+    assert!(busy > idle && busy <= idle + PACKET, "{idle} {busy}");
+}
+
+#[test]
+fn packets_are_lost_where_the_head_room_is_too_small() {
+    let report = lossless(HEADROOM / 2, "");
+    let messages = report.flows[0].forward.messages.expect("messages");
+    let paused = pauses(&report, "a", "s");
+    assert!(
+        paused.lost > 0 && messages.received == 500 - paused.lost,
+        "{report}"
+    );
+    assert!(paused.max_bytes <= 20 * PACKET + HEADROOM / 2);
+    assert_eq!(link(&report, "s", "b").dropped["queue"], paused.lost);
+    assert!(
+        report.to_string().contains("lost beyond its head room"),
+        "{report}"
+    );
+}
+
+/// Two hosts behind one switch; one sends to a host behind a narrow line, the other, the victim, to one that is idle.
+fn victim(s1: &str, s2: &str, class: u8) -> Report {
+    let name = datagrams().display().to_string();
+    go(&format!(
+        "program = '{name}'\nduration = '1min'\n\
+         host = [{{ name = 'a' }}, {{ name = 'v', params = {{ CLASS = {class} }} }}, {{ name = 'c' }}, {{ name = 'd' }}]\n\
+         switch = [{{ name = 's1', {s1} }}, {{ name = 's2', {s2} }}]\n\
+         link = [{{ between = ['a', 's1'], both = {{ rate = '8Mbit/s' }} }}, {{ between = ['v', 's1'], both = {{ rate = '8Mbit/s' }} }},\n\
+         {{ between = ['s1', 's2'], both = {{ rate = '8Mbit/s' }} }}, {{ between = ['s2', 'd'], both = {{ rate = '8Mbit/s' }} }},\n\
+         {{ between = ['s2', 'c'], both = {{ rate = '800kbit/s' }} }}]\n\
+         flow = [{{ from = 'a', to = 'c', one_way = true, messages = {{ count = 200, size = 1000, delivery = 'datagrams' }} }},\n\
+         {{ from = 'v', to = 'd', one_way = true, at = '500ms', \
+         messages = {{ count = 20, size = 100, interval = '20ms', delivery = 'datagrams' }} }}]\n"
+    ))
+}
+
+#[test]
+fn a_pause_holds_up_who_goes_elsewhere_and_other_priorities_not() {
+    let pfc = "pfc_xoff = '10kB', pfc_headroom = '5kB'";
+    // The victim's own three hops, behind one packet on each of the lines that are shared.
+    let free = (3 * (100 + HEADERS) + PACKET) as f64 / BYTES_PER_SECOND as f64;
+    let times = |report: &Report| report.flows[1].times.expect("times");
+    let without = victim("buffer = '20kB'", "buffer = '20kB'", 0);
+    assert!(
+        times(&without).p50 < 0.03,
+        "behind what the host's own line lets through: {without}"
+    );
+    assert!(link(&without, "s2", "c").dropped["queue"] > 0, "{without}");
+
+    let held = victim(pfc, pfc, 0);
+    assert!(times(&held).p50 > 2.0 * times(&without).p50, "{held}\n{without}");
+    assert!(held.links.iter().all(|link| link.dropped.is_empty()), "{held}");
+    // The pause spreads from port to port, up to the host that causes it.
+    for (from, to) in [("s1", "s2"), ("a", "s1")] {
+        assert!(pauses(&held, from, to).pauses > 0, "{held}");
+    }
+
+    let apart = format!("{pfc}, priorities = 2, pfc_priorities = [0]");
+    let other = victim(&apart, &apart, 56);
+    assert!(other.links.iter().all(|link| link.dropped.is_empty()), "{other}");
+    let slowest = times(&other).max;
+    assert!(slowest <= free + 1e-9, "{slowest} of {free}");
+    assert!(
+        link(&other, "s1", "s2")
+            .pauses
+            .iter()
+            .all(|pauses| pauses.priority == 0)
+    );
+}
+
+/// In a ring of five switches each host sends to the second next: each line waits for room that the next one frees, and
+/// none does. The report shows the circle.
+#[test]
+fn a_circle_of_pauses_is_seen_in_the_report() {
+    let ring = |pfc: &str| {
+        let mut text = format!(
+            "program = '{}'\nduration = '20s'\n\
+             flow = [{{ from = 'h[0-4]', to = ['h2', 'h3', 'h4', 'h0', 'h1'], pairs = 'in-order', one_way = true, \
+             messages = {{ count = 200, size = 1000, delivery = 'datagrams' }} }}]\n",
+            datagrams().display()
+        );
+        for number in 0..5 {
+            let next = (number + 1) % 5;
+            write!(
+                text,
+                "[[host]]\nname = 'h{number}'\n[[switch]]\nname = 's{number}'\n{pfc}\n\
+                 [[link]]\nbetween = ['h{number}', 's{number}']\nboth = {{ rate = '80Mbit/s' }}\n\
+                 [[link]]\nbetween = ['s{number}', 's{next}']\nboth = {{ rate = '8Mbit/s' }}\n"
+            )
+            .expect("text");
+        }
+        let report = go(&text);
+        let received = report.flows.iter().filter_map(|flow| flow.forward.messages);
+        (received.map(|messages| messages.received).sum::<u64>(), report)
+    };
+    let (received, report) = ring("pfc_xoff = '10kB'\npfc_headroom = '15kB'");
+    assert!(received < 500, "{received}");
+    for number in 0..5 {
+        let (from, to) = (format!("s{number}"), format!("s{}", (number + 1) % 5));
+        let paused = pauses(&report, &from, &to);
+        assert!(
+            paused.is_paused && paused.seconds > 0.9 * report.seconds,
+            "{report}"
+        );
+        assert_eq!(paused.lost, 0);
+    }
+    assert!(report.to_string().contains("and still"), "{report}");
+    // With room for everything there is no circle.
+    assert_eq!(ring("pfc_xoff = '1MB'\npfc_headroom = '15kB'").0, 1000);
+}
+
+#[test]
+fn a_switch_that_goes_down_while_it_pauses_holds_nobody() {
+    let name = datagrams().display().to_string();
+    let report = go(&format!(
+        "program = '{name}'\nduration = '1min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         switch = [{{ name = 's', pfc_xoff = '20kB', pfc_headroom = '30kB' }}]\n\
+         link = [{{ between = ['a', 's'], both = {{ rate = '8Mbit/s', delay = '1ms' }} }},\n\
+         {{ between = ['s', 'b'], both = {{ rate = '80kbit/s' }} }}]\n\
+         at = [{{ time = '1s', switch = 's', state = 'down' }}, {{ time = '2s', switch = 's', state = 'up' }}]\n\
+         flow = [{{ from = 'a', to = 'b', one_way = true, \
+         messages = {{ count = 500, size = 1000, delivery = 'datagrams' }} }}]\n"
+    ));
+    let way = link(&report, "a", "s");
+    assert_eq!((way.sent, way.delivered), (500, 500), "{report}");
+    let paused = pauses(&report, "a", "s");
+    assert!(
+        !paused.is_paused && paused.seconds > 0.5 && paused.seconds < 1.1,
+        "{report}"
+    );
+}
+
+#[test]
+fn thresholds_that_cannot_be_are_rejected_with_reason_and_place() {
+    let text = |switch: &str, rate: &str| {
+        format!(
+            "program = 'x'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nswitch = [{{ name = 's', {switch} }}]\n\
+             link = [{{ between = ['a', 's'], both = {{ {rate} }} }}, {{ between = ['s', 'b'], backward = {{ rate = '1Gbit/s' }} }}]\n\
+             flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }} }}]\n"
+        )
+    };
+    let good =
+        "pfc_xoff = '50kB', pfc_xon = '20kB', pfc_headroom = '20kB', priorities = 2, pfc_priorities = [1]";
+    let (line, message) = ("rate = '1Gbit/s'", "a good one");
+    if let Err(error) = Scenario::parse(&text(good, line)) {
+        panic!("{message}: {error}");
+    }
+    let cases = [
+        (
+            "pfc_xon = '20kB'",
+            "line 3: `switch[0].pfc_xon`: no `pfc_xoff` is given, and nothing pauses without\n  hint: pfc_xoff = ",
+        ),
+        (
+            "pfc_headroom = '20kB'",
+            "`switch[0].pfc_headroom`: no `pfc_xoff` is given",
+        ),
+        (
+            "pfc_priorities = [0]",
+            "`switch[0].pfc_priorities`: no `pfc_xoff` is given",
+        ),
+        (
+            "pfc_xoff = 0",
+            "`switch[0].pfc_xoff`: who may send no byte never sends",
+        ),
+        (
+            "pfc_xoff = '50kB'",
+            "`switch[0].pfc_xoff`: no `pfc_headroom` is given for what comes until a pause has its effect\n  hint: 2 × delay",
+        ),
+        (
+            "pfc_xoff = '50kB', pfc_xon = '50kB', pfc_headroom = 1",
+            "`switch[0].pfc_xon`: 50000 bytes are not below the 50000 of `pfc_xoff`",
+        ),
+        (
+            "pfc_xoff = '50kB', pfc_headroom = 1, pfc_priorities = []",
+            "`switch[0].pfc_priorities`: no priority pauses",
+        ),
+        (
+            "pfc_xoff = '50kB', pfc_headroom = 1, pfc_priorities = [1]",
+            "`switch[0].pfc_priorities`: there is no priority 1: the switch has 1\n  hint: 0 to 0",
+        ),
+        (
+            "pfc_xoff = '50kB', pfc_headroom = 1, priorities = 2, trim_to = 64",
+            "`switch[0].pfc_xoff`: a switch pauses who sends to it, or cuts packets that find no room\n  hint: leave out `trim_to`",
+        ),
+        ("pfc_xof = 1", "unknown field"),
+    ];
+    for (switch, expected) in cases {
+        let error = Scenario::parse(&text(switch, line))
+            .expect_err(switch)
+            .to_string();
+        assert!(error.contains(expected), "{error}\ninstead of\n{expected}");
+    }
+    let error = Scenario::parse(&text(good, "delay = '1us'"))
+        .expect_err("no rate")
+        .to_string();
+    let expected = "line 4: `link[0]`: `s` pauses who sends to it, and a line without a rate has no queue to wait in\n  hint: ";
+    assert!(error.contains(expected), "{error}");
+}
