@@ -70,10 +70,10 @@ fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
         // No more came than the formula says; and all that is under way when a pause is sent did come, less what the
         // narrow line has taken meanwhile: an eighth of it.
         let above = paused.max_bytes - 20 * PACKET;
-        let least = 2 * DELAY_BYTES * 7 / 8 - PACKET;
+        let smallest = 2 * DELAY_BYTES * 7 / 8 - PACKET;
         assert!(
-            (least..=HEADROOM).contains(&above),
-            "{above} of {least} to {HEADROOM}"
+            (smallest..=HEADROOM).contains(&above),
+            "{above} of {smallest} to {HEADROOM}"
         );
         // It asks for a pause each time that it has emptied to XON and was filled again. The narrow line is never idle.
         assert!(paused.pauses > 5, "{paused:?}");
@@ -216,8 +216,8 @@ fn a_switch_that_goes_down_while_it_pauses_holds_nobody() {
          flow = [{{ from = 'a', to = 'b', one_way = true, \
          messages = {{ count = 500, size = 1000, delivery = 'datagrams' }} }}]\n"
     ));
-    let way = link(&report, "a", "s");
-    assert_eq!((way.sent, way.delivered), (500, 500), "{report}");
+    let line = link(&report, "a", "s");
+    assert_eq!((line.sent, line.delivered), (500, 500), "{report}");
     let paused = pauses(&report, "a", "s");
     assert!(
         !paused.is_paused && paused.seconds > 0.5 && paused.seconds < 1.1,
