@@ -20,6 +20,8 @@
 //! * `interact`: the state as a provider of the interactive layer
 //! * `chain`: one event's course, from its ids to the effects of its records
 //! * `stack`: what the driver and the applications call
+//! * [`messages`]: whole messages and calls over a stack, whether its program carries them or they are framed on its
+//!   streams
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
 //! with each call. It names no transport program. Every table and queue has a stated limit
@@ -34,8 +36,10 @@ mod config;
 mod counters;
 mod cuts;
 mod data;
+mod hash;
 mod ids;
 mod interact;
+pub mod messages;
 pub mod net;
 pub mod program;
 mod rand;
@@ -48,6 +52,7 @@ pub mod wire;
 pub use chain::{Before, Counted, EventTap, Received, TapEvent};
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
+pub use hash::{ByHandle, ByNumber};
 pub use interact::schema;
 pub use rand::Seed;
 pub use stack::{

@@ -20,14 +20,13 @@ use std::time::Duration;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
-use hawser_engine::{Counters, Errno, Handle, Notice, Observable, Stack, StackConfig, StepError};
+use hawser_engine::{ByHandle, Counters, Errno, Handle, Notice, Observable, Stack, StackConfig, StepError};
 use hawser_load::{Attachments, Installed, Next};
 use hawser_time::Instant;
 
 use crate::attach::{APPLICATION, OnBus};
 use crate::device::Device;
 use crate::error::{ChangeError, OpenError, error_of_request};
-use crate::handles::ByHandle;
 use crate::log::{self, Log};
 use crate::messages::{Key, Messages};
 use crate::options::Options;

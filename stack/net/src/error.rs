@@ -1,7 +1,6 @@
 //! Errors of opening an endpoint, and of changing what is attached to its program.
 
 use std::io;
-use std::sync::Arc;
 
 use hawser_engine::{ConfigError, RequestError, StepError};
 use hawser_load::AttachError;
@@ -15,23 +14,6 @@ pub enum OpenError {
     /// The device cannot be opened: why, and what would help.
     #[error("{0}")]
     Device(String),
-}
-
-/// Why a network does nothing any more: what its sockets' errors have within them.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum NetworkEnd {
-    /// The device failed.
-    #[error("the device failed: {0}")]
-    Device(#[source] Arc<io::Error>),
-    /// The task that drives it has ended, as with its runtime.
-    #[error("the task that drives the network has ended")]
-    Task,
-}
-
-impl From<NetworkEnd> for io::Error {
-    fn from(end: NetworkEnd) -> io::Error {
-        io::Error::other(end)
-    }
 }
 
 /// Why what is attached to a running program stays as it is.

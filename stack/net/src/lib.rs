@@ -18,7 +18,6 @@ mod endpoint;
 mod error;
 #[cfg_attr(not(feature = "faults"), path = "faults/absent.rs")]
 mod faults;
-mod handles;
 pub mod host;
 #[cfg_attr(not(feature = "log"), path = "log/absent.rs")]
 mod log;
@@ -29,8 +28,8 @@ pub mod options;
 pub use attach::OnBus;
 pub use device::Device;
 pub use endpoint::Endpoint;
-pub use error::{ChangeError, NetworkEnd, OpenError};
+pub use error::{ChangeError, OpenError};
 pub use hawser_engine::{Handle, Observable};
-pub use messages::{MessageError, MessageOptions, MessageSocket, Request};
+pub use messages::{MessageError, MessageOptions, MessageSocket, NetworkEnd, Request};
 pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};

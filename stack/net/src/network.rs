@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
-use hawser_engine::{Handle, Observable, Stack};
+use hawser_engine::{ByHandle, Handle, Observable, Stack};
 use hawser_time::{Instant, nanos};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
@@ -24,10 +24,9 @@ use tokio::sync::Notify;
 
 use crate::attach::APPLICATION;
 use crate::endpoint::Endpoint;
-use crate::error::{ChangeError, NetworkEnd};
-use crate::handles::ByHandle;
+use crate::error::ChangeError;
 use crate::log;
-use crate::messages::{Key, MessageError};
+use crate::messages::{Key, MessageError, NetworkEnd};
 use crate::options::{self, Keepalive, Options};
 
 /// How many polls a batch of work may take before other tasks get their turn.

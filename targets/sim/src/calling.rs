@@ -15,7 +15,7 @@ use crate::app::calls::{Caller, Ledger, Plan, Planned};
 use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::rng::Rng;
 use crate::scenario::workload::Traced;
-use crate::scenario::{Arrivals, Calls, Connection, Flow, Scenario, ScenarioError};
+use crate::scenario::{Arrivals, Calls, Connecting, Connection, Flow, Scenario, ScenarioError};
 
 /// Puts a flow's applications on its hosts.
 pub(crate) fn add(
@@ -131,6 +131,7 @@ fn plan(
         start: START + flow.at.into(),
         reply: calls.reply.map(|reply| (reply.min, reply.max)),
         outstanding: calls.outstanding,
+        connects_at_start: calls.connect == Connecting::AtStart,
         retry: Some(Duration::from(calls.retry)).filter(|retry| !retry.is_zero()),
         callers,
         servers,
@@ -182,7 +183,8 @@ pub(crate) fn check_files(scenario: &Scenario) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// Refuses flows that the programs of their hosts cannot carry: connections where they offer none, calls likewise.
+/// Refuses flows that the programs of their hosts cannot carry: connections where they offer none, calls where they
+/// offer neither these nor connections to frame them on.
 pub(crate) fn check_offers<'a>(
     scenario: &Scenario,
     program: impl Fn(usize) -> (&'a str, &'a dyn Program),
@@ -235,10 +237,11 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
             let message = format!("`{name}` offers calls, and no messages without a reply");
             Err(ScenarioError::new(key(""), message).with_hint("give `reply`: the size of each reply"))
         }
+        // Messages are framed on connections.
+        (_, false, false) if connect => Ok(()),
         (_, false, false) => {
-            let message = format!("`{name}` offers neither calls nor messages from endpoints");
-            let error = ScenarioError::new(key(""), message);
-            Err(error.with_hint("it carries connections: `request = { size = 100, response = 100 }`"))
+            let message = format!("`{name}` offers neither calls, messages nor connections");
+            Err(ScenarioError::new(key(""), message))
         }
     }
 }

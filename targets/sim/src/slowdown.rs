@@ -17,10 +17,12 @@ use crate::paths::Graph;
 use crate::run::{Options, Run};
 use crate::scenario::units::{Sizes, Span};
 use crate::scenario::workload::Traced;
-use crate::scenario::{Bounds, Calls, Flow, Hosts, Link, Rules, Scenario};
+use crate::scenario::{Bounds, Calls, Connecting, Flow, Hosts, Link, Rules, Scenario};
 
 /// How many groups of sizes a report has at most, each with as many calls.
 const GROUPS: usize = 10;
+/// When calls alone begin: connections, where there are any, are open by then.
+const CONNECTED: Span = Span(1_000_000_000);
 /// How long calls alone may take altogether: a year.
 const LONG: Span = Span(365 * 24 * 3600 * 1_000_000_000);
 
@@ -106,6 +108,7 @@ fn alone_on(
         reply: original.and_then(|calls| calls.reply),
         outstanding: Some(1),
         traced: Some(Arc::new(sizes.iter().map(message).collect())),
+        connect: Connecting::AtStart,
         ..Calls::of(1, Sizes::one(1))
     };
     let alone = Scenario {
@@ -120,6 +123,7 @@ fn alone_on(
         flow: vec![Flow {
             family: scenario.flow[flow].family,
             calls: Some(calls),
+            at: CONNECTED,
             ..Flow::between(Hosts::from(from.clone()), Hosts::from(to.clone()))
         }],
         ..scenario.clone()

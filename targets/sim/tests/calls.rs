@@ -183,11 +183,6 @@ fn a_program_is_asked_only_for_what_it_offers() {
         "`flow[0].calls`: `homa` offers calls, and no messages without a reply\n  hint: give `reply`: the size of \
          each reply"
     );
-    assert_eq!(
-        refused("tcp", "calls = { size = 1, reply = 1 }"),
-        "`flow[0].calls`: `tcp` offers neither calls nor messages from endpoints\n  hint: it carries connections: \
-         `request = { size = 100, response = 100 }`"
-    );
 }
 
 /// The swarm draws calls for the programs that carry them, over a link or a fabric, and all of them come to an end.

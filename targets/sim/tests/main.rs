@@ -8,6 +8,7 @@ mod documents;
 mod fabric;
 mod falls;
 mod found;
+mod framed;
 mod pauses;
 mod planted;
 mod programs;

@@ -10,10 +10,7 @@ use std::time::Duration;
 use hawser_ir::AppOp;
 use tokio::task::JoinSet;
 
-use super::error::MessageError;
-use super::options::MessageOptions;
-use super::polled::Deadline;
-use super::state::{Key, RequestId, Socket};
+use super::{Call, Key, MessageError, MessageOptions, RequestId, Socket};
 use crate::endpoint::Endpoint;
 use crate::network::{Network, Shared};
 
@@ -108,13 +105,19 @@ impl MessageSocket {
     }
 
     fn begin<'a>(&self, op: AppOp, peer: SocketAddr, message: &'a [u8], deadline: Deadline) -> Calling<'a> {
-        let socket = self.open.socket.0;
+        let socket = self.open.socket;
         let begun = self
             .open
             .shared
             .lock()
             .endpoint
-            .with_messages(|messages, _, now| messages.begin_call(now, socket, op, peer, deadline));
+            .with_messages(|messages, _, now| {
+                let limit = match deadline {
+                    Deadline::OfSocket => messages.options(socket)?.deadline,
+                    Deadline::Own(limit) => limit,
+                };
+                messages.begin(now, socket, op, peer, limit)
+            });
         Calling {
             open: self.open.clone(),
             call: begun.as_ref().copied().ok(),
@@ -137,7 +140,7 @@ impl MessageSocket {
             {
                 Ok(Some(incoming)) => Poll::Ready(Ok(incoming)),
                 Ok(None) => {
-                    inner.wake_later(Key::Requests(socket.0), cx.waker());
+                    inner.wake_later(Key::Requests(socket), cx.waker());
                     Poll::Pending
                 }
                 Err(error) => Poll::Ready(Err(error)),
@@ -189,7 +192,7 @@ impl MessageSocket {
 pub struct Calling<'a> {
     open: Arc<Open>,
     /// Until it is over.
-    call: Option<u64>,
+    call: Option<Call>,
     refused: Option<MessageError>,
     message: &'a [u8],
 }
@@ -225,7 +228,7 @@ impl Future for Calling<'_> {
             Ok((None, is_unsent)) => {
                 inner.wake_later(Key::Call(call), cx.waker());
                 if is_unsent {
-                    inner.wake_later(Key::Room(self.open.socket.0), cx.waker());
+                    inner.wake_later(Key::Room(self.open.socket), cx.waker());
                 }
                 drop(inner);
                 // It was taken, or its deadline is new.
@@ -248,7 +251,7 @@ impl Future for Calling<'_> {
 /// Takes a call's outcome, or offers its bytes as long as there was no room; whether there is none still.
 fn advance(
     endpoint: &mut Endpoint,
-    call: u64,
+    call: Call,
     message: &[u8],
 ) -> Result<(Option<Vec<u8>>, bool), MessageError> {
     endpoint.with_messages(|messages, stack, now| {
@@ -270,7 +273,7 @@ impl Calling<'_> {
         let mut inner = self.open.shared.lock();
         inner.forget_waker(Key::Call(call));
         inner.endpoint.with_messages(|messages, stack, now| {
-            messages.end_call(stack, now, call, MessageError::Canceled);
+            messages.cancel(stack, now, call);
             messages.forget(call);
         });
         drop(inner);
@@ -288,7 +291,7 @@ impl Drop for Calling<'_> {
 #[derive(Clone)]
 pub struct Canceler {
     shared: std::sync::Weak<Shared>,
-    call: Option<u64>,
+    call: Option<Call>,
 }
 
 impl Canceler {
@@ -298,7 +301,7 @@ impl Canceler {
             return;
         };
         shared.lock().endpoint.with_messages(|messages, stack, now| {
-            messages.end_call(stack, now, call, MessageError::Canceled);
+            messages.cancel(stack, now, call);
         });
         shared.kick();
     }
@@ -363,4 +366,11 @@ impl Drop for Request {
             self.open.shared.kick();
         }
     }
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug)]
+enum Deadline {
+    OfSocket,
+    Own(Option<Duration>),
 }

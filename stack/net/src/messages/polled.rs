@@ -4,11 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hawser_ir::AppOp;
-use hawser_time::Instant;
 
-use super::error::MessageError;
-use super::options::MessageOptions;
-use super::state::{At, Call, Incoming, Messages, Outstanding, RequestId, Socket, check_size};
+use super::{Call, Incoming, MessageError, MessageOptions, RequestId, Socket};
 use crate::endpoint::Endpoint;
 
 /// Messages. None of these waits: what they put into motion leaves with the next [`Endpoint::poll`].
@@ -25,13 +22,13 @@ impl Endpoint {
 
     /// Gives a socket back: its calls end, requests that are not answered are dropped, replies still leave.
     pub fn unbind(&mut self, socket: Socket) {
-        self.with_messages(|messages, stack, now| messages.unbind(stack, now, socket.0));
+        self.with_messages(|messages, stack, now| messages.unbind(stack, now, socket));
     }
 
     /// Where a socket is.
     #[must_use]
     pub fn bound(&self, socket: Socket) -> Option<SocketAddr> {
-        self.messages().bound(socket.0).ok().map(|bound| bound.local)
+        self.messages().local(socket)
     }
 
     /// Calls a peer: it gets the message once and whole, and [`Endpoint::reply`] has its reply. `None`: there is no room
@@ -45,7 +42,7 @@ impl Endpoint {
         peer: SocketAddr,
         message: &[u8],
     ) -> Result<Option<Call>, MessageError> {
-        let deadline = self.messages().bound(socket.0)?.options.deadline;
+        let deadline = self.messages().options(socket)?.deadline;
         self.call_with(socket, peer, message, deadline)
     }
 
@@ -73,7 +70,7 @@ impl Endpoint {
         peer: SocketAddr,
         message: &[u8],
     ) -> Result<Option<Call>, MessageError> {
-        let deadline = self.messages().bound(socket.0)?.options.deadline;
+        let deadline = self.messages().options(socket)?.deadline;
         self.offer(socket, AppOp::Message, peer, message, deadline)
     }
 
@@ -86,13 +83,7 @@ impl Endpoint {
         deadline: Option<Duration>,
     ) -> Result<Option<Call>, MessageError> {
         self.with_messages(|messages, stack, now| {
-            check_size(message.len(), &messages.bound(socket.0)?.options)?;
-            let call = messages.begin(now, socket.0, op, peer, deadline);
-            let offered = messages.offer(stack, now, call, message);
-            if !matches!(offered, Ok(true)) {
-                messages.forget(call);
-            }
-            Ok(offered?.then_some(Call(call)))
+            messages.begin_with(stack, now, (socket, op, peer), message, deadline)
         })
     }
 
@@ -102,13 +93,13 @@ impl Endpoint {
     /// `ETIMEDOUT`, `ECANCELED`, what the program or the connection reported; [`MessageError::Over`] for a call that
     /// was over.
     pub fn reply(&mut self, call: Call) -> Result<Option<Vec<u8>>, MessageError> {
-        self.messages_mut().outcome(call.0)
+        self.messages_mut().outcome(call)
     }
 
     /// Gives a call up, wherever it is: [`Endpoint::reply`] says `ECANCELED`, unless the reply was there already.
     pub fn cancel(&mut self, call: Call) {
         self.with_messages(|messages, stack, now| {
-            messages.end_call(stack, now, call.0, MessageError::Canceled);
+            messages.cancel(stack, now, call);
         });
     }
 
@@ -117,7 +108,7 @@ impl Endpoint {
     /// # Errors
     /// Why the socket does nothing any more.
     pub fn next_request(&mut self, socket: Socket) -> Result<Option<Incoming>, MessageError> {
-        self.messages_mut().next_request(socket.0)
+        self.messages_mut().next_request(socket)
     }
 
     /// Replies to a request. Where nobody waits any more, the reply goes nowhere.
@@ -125,12 +116,12 @@ impl Endpoint {
     /// # Errors
     /// `EMSGSIZE`, `EINVAL` for an empty one; [`MessageError::Over`] for a request that was answered.
     pub fn answer(&mut self, request: RequestId, reply: &[u8]) -> Result<(), MessageError> {
-        self.with_messages(|messages, stack, now| messages.answer(stack, now, request.0, reply))
+        self.with_messages(|messages, stack, now| messages.answer(stack, now, request, reply))
     }
 
     /// Drops a request without a reply. Framed on connections, its caller gets `ECANCELED`; else its deadline ends it.
     pub fn drop_request(&mut self, request: RequestId) {
-        self.with_messages(|messages, stack, now| messages.drop_request(stack, now, request.0));
+        self.with_messages(|messages, stack, now| messages.drop_request(stack, now, request));
     }
 
     /// Answers all requests that have come; how many there were. What `answer` gives is not sent where no reply is
@@ -155,35 +146,4 @@ impl Endpoint {
         }
         Ok(count)
     }
-}
-
-/// For `asynchronous`: a call whose bytes are offered until there is room for them.
-impl Messages {
-    pub(super) fn begin_call(
-        &mut self,
-        now: Instant,
-        socket: u64,
-        op: AppOp,
-        peer: SocketAddr,
-        deadline: Deadline,
-    ) -> Result<u64, MessageError> {
-        let limit = match deadline {
-            Deadline::OfSocket => self.bound(socket)?.options.deadline,
-            Deadline::Own(limit) => limit,
-        };
-        Ok(self.begin(now, socket, op, peer, limit))
-    }
-
-    /// Whether a call waits for room, and is not over.
-    pub(super) fn is_unsent(&self, call: u64) -> bool {
-        let unsent = |call: &Outstanding| call.at == At::Unsent && call.outcome.is_none();
-        self.calls.get(&call).is_some_and(unsent)
-    }
-}
-
-/// How long a call may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Deadline {
-    OfSocket,
-    Own(Option<Duration>),
 }

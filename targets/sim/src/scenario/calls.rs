@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::{Bytes, Rate, Share, Sizes, Span};
 use super::workload::{self, Distribution, Traced};
-use super::{Arrivals, Closing, Flow, Opening, Scenario, ScenarioError, is_default};
+use super::{Arrivals, Closing, Connecting, Flow, Opening, Scenario, ScenarioError, is_default};
 
 /// The longest message of a call, in bytes: what a stack holds of one for sending by default.
 const LONGEST: u64 = 4 << 20;
@@ -44,6 +44,9 @@ pub struct Calls {
     /// Whether they are due evenly, or at random times.
     #[serde(default, skip_serializing_if = "is_default")]
     pub arrivals: Arrivals,
+    /// When connections are opened, where the program carries none of this and messages are framed on connections.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub connect: Connecting,
     /// How many of a host may be under way; others wait for one of them to be over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<u64>,
@@ -72,6 +75,7 @@ impl Calls {
             interval: Span(0),
             load: None,
             arrivals: Arrivals::Even,
+            connect: Connecting::FirstCall,
             outstanding: None,
             retry: Span(0),
             distribution: None,

@@ -589,6 +589,17 @@ pub enum Arrivals {
     Poisson,
 }
 
+/// When connections are opened, where messages of calls are framed on connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connecting {
+    /// With the first call to a peer, which waits for that.
+    #[default]
+    FirstCall,
+    /// When the scenario starts, whenever its flow does.
+    AtStart,
+}
+
 /// What a transport promises about messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hawser::programs::{Engine, resolve_with_on};
+use hawser_engine::messages::Carriage;
+use hawser_ir::{Module, Source};
 use hawser_sim::{Options, ResolveError, Run, Scenario};
 
 use super::{Common, alternate, column, row};
@@ -135,10 +137,12 @@ fn once_in_a_process(engine: &str, transport: &str, hosts: usize, seconds: f64) 
 /// When the network cannot be built, or a run goes wrong.
 pub(crate) fn once(args: &Once, common: &Common) -> Result<(), Failure> {
     let engine: Engine = common.engine.parse()?;
-    let scenario = Scenario::parse(&scenario(&args.transport, args.hosts)?)?;
     let resolve = |name: &str, params: &[String]| -> Result<_, ResolveError> {
         Ok(resolve_with_on(Some(engine), name, params)?)
     };
+    let program = resolve(&args.transport, &[]).map_err(|error| error.to_string())?;
+    let needs = Needs::of(program.module());
+    let scenario = Scenario::parse(&scenario(&args.transport, needs, args.hosts)?)?;
     let limit = Duration::try_from_secs_f64(args.seconds)?;
     // As long again, several times: other processes may take turns.
     sys::do_not_outlive(Duration::from_secs(120) + limit * 20);
@@ -181,9 +185,28 @@ fn spent() -> Duration {
     user + system
 }
 
-/// A leaf-spine network whose first half of hosts sends to the second: messages where the transport carries calls,
-/// streams where not.
-fn scenario(transport: &str, hosts: usize) -> Result<String, Failure> {
+/// What a program has use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Needs {
+    /// It carries calls by itself; otherwise it has streams.
+    calls: bool,
+    /// It reads packets that a switch has cut.
+    cut: bool,
+}
+
+impl Needs {
+    fn of(module: &Module) -> Needs {
+        let mut parsers = module.parsers.iter();
+        Needs {
+            calls: Carriage::of(module) == Some(Carriage::Native),
+            cut: parsers.any(|parser| matches!(parser.source, Source::Trimmed(_))),
+        }
+    }
+}
+
+/// A leaf-spine network whose first half of hosts sends to the second: messages where the program carries calls,
+/// streams where not. Switches cut packets where it reads such, and have priorities otherwise.
+fn scenario(transport: &str, needs: Needs, hosts: usize) -> Result<String, Failure> {
     let half = hosts / 2;
     let leaf = (1..=LEAF)
         .rev()
@@ -191,20 +214,17 @@ fn scenario(transport: &str, hosts: usize) -> Result<String, Failure> {
     let leaf = leaf.filter(|_| hosts.is_multiple_of(2));
     let leaf = leaf.ok_or("an even number of hosts is needed")?;
     let (leaves, last, each) = (hosts / leaf, hosts - 1, (MESSAGES / half).max(1));
-    let (switch, work) = match transport {
-        "tcp" => (
-            "buffer = '500kB'",
-            "pairs = 'in-order'\nbulk = { bytes = '4GB' }".to_owned(),
-        ),
-        _ => (
-            match transport {
-                "ndp" => "priorities = 2, buffer = '12kB', trim_to = 64, spray = 'random'",
-                _ => "priorities = 8, buffer = '500kB'",
-            },
-            format!(
-                "calls = {{ count = {each}, size = '{MESSAGE}', reply = 8, load = 0.5, arrivals = 'poisson' }}"
-            ),
-        ),
+    let switch = match needs {
+        Needs { cut: true, .. } => "priorities = 2, buffer = '12kB', trim_to = 64, spray = 'random'",
+        Needs { calls: true, .. } => "priorities = 8, buffer = '500kB'",
+        Needs { calls: false, .. } => "buffer = '500kB'",
+    };
+    let work = if needs.calls {
+        format!(
+            "calls = {{ count = {each}, size = '{MESSAGE}', reply = 8, load = 0.5, arrivals = 'poisson' }}"
+        )
+    } else {
+        "pairs = 'in-order'\nbulk = { bytes = '4GB' }".to_owned()
     };
     Ok(format!(
         "program = '{transport}'\nduration = '1min'\nidle_packets = 0\n\
@@ -215,4 +235,24 @@ fn scenario(transport: &str, hosts: usize) -> Result<String, Failure> {
          [[flow]]\nfrom = 'h[0-{}]'\nto = 'h[{half}-{last}]'\n{work}\n",
         half - 1
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the programs' own texts: Homa carries calls, NDP does and reads cut packets, TCP has streams.
+    #[test]
+    fn a_program_is_asked_what_it_offers() {
+        let needs = |name: &str| {
+            let program =
+                resolve_with_on(Some(Engine::Interp), name, &[]).expect("a program that comes with it");
+            let needs = Needs::of(program.module());
+            (needs.calls, needs.cut)
+        };
+        assert_eq!(
+            ["homa", "ndp", "tcp", "selective-repeat"].map(needs),
+            [(true, false), (true, true), (false, false), (false, false)]
+        );
+    }
 }

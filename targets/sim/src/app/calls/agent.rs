@@ -1,4 +1,8 @@
-//! What stands on a host of a flow of calls: it calls when that is due, and replies to what comes.
+//! What stands on a host of a flow of calls: it calls when that is due, and replies to what comes. Where the program
+//! offers streams alone, calls are framed on connections ([`framed`], [`over_streams`]).
+
+mod framed;
+mod over_streams;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,9 +10,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use hawser_engine::messages::Carriage;
 use hawser_engine::{Handle, Notice, RequestError, Stack};
 use hawser_time::Instant;
 
+use self::framed::Framed;
 use super::Ledger;
 use super::content::Known;
 use crate::app::Application;
@@ -38,6 +44,8 @@ pub struct Agent {
     /// Its place among the callers, if it calls.
     caller: Option<usize>,
     endpoint: Option<Handle>,
+    /// In place of an endpoint, where the program offers streams alone.
+    framed: Option<Framed>,
     opened: bool,
     /// The next call that it has not begun.
     next: u32,
@@ -67,6 +75,7 @@ impl Agent {
             caller,
             ledger: Rc::clone(ledger),
             endpoint: None,
+            framed: None,
             opened: false,
             again: BTreeSet::new(),
             under_way: BTreeMap::new(),
@@ -81,6 +90,7 @@ impl Agent {
     /// Whether notices of this handle are its own.
     pub(crate) fn has(&self, handle: Handle) -> bool {
         self.endpoint == Some(handle)
+            || self.framed.as_ref().is_some_and(|framed| framed.owns(handle))
             || self.under_way.contains_key(&handle)
             || self.serving.contains_key(&handle)
     }
@@ -94,7 +104,9 @@ impl Agent {
         stack: &mut Stack,
         trace: &mut Trace,
     ) {
-        if let Notice::Accepted(child) = notice {
+        if let Some(framed) = &mut self.framed {
+            framed.note(stack, now, handle, notice);
+        } else if let Notice::Accepted(child) = notice {
             stack.accept(handle);
             self.serving.insert(child, Serving::Coming);
             self.serve(now, child, stack, trace);
@@ -218,27 +230,54 @@ impl Agent {
     /// Does what can be done now: opens its endpoint, and begins calls.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
         if !std::mem::replace(&mut self.opened, true) {
-            match stack.listen(now, self.local, BACKLOG) {
-                Ok(handle) => self.endpoint = Some(handle),
-                Err(error) => self.failed = Some(format!("it has no endpoint: {error}")),
-            }
+            self.open(now, stack);
         }
+        self.drive_framed(now, stack, trace);
         if self.blocked.flatten().is_some_and(|at| at <= now) {
             self.blocked = None;
         }
-        while let (Some(endpoint), Some((call, at))) = (self.endpoint, self.next_call())
+        while let Some((call, at)) = self.next_call()
             && at <= now
             && self.failed.is_none()
         {
             if self.puts_off(now, (at, call)) {
                 continue;
             }
-            if !self.begin(now, endpoint, call, stack, trace) {
+            let is_begun = match self.endpoint {
+                Some(endpoint) => self.begin(now, endpoint, call, stack, trace),
+                None => self.begin_framed(now, call, stack, trace),
+            };
+            if !is_begun {
                 break;
             }
             if !self.again.remove(&(at, call)) {
                 self.next += 1;
             }
+        }
+        // A connection may break at once.
+        self.drive_framed(now, stack, trace);
+        self.close_framed(now, stack);
+    }
+
+    /// Opens its endpoint, or a socket of messages where the program offers streams alone.
+    fn open(&mut self, now: Instant, stack: &mut Stack) {
+        if Carriage::of(stack.module()) != Some(Carriage::Framed) {
+            match stack.listen(now, self.local, BACKLOG) {
+                Ok(handle) => self.endpoint = Some(handle),
+                Err(error) => self.failed = Some(format!("it has no endpoint: {error}")),
+            }
+            return;
+        }
+        let opened = Framed::bind(stack, now, self.local).and_then(|mut framed| {
+            let ledger = self.ledger.borrow();
+            if let (Some(caller), true) = (self.caller, ledger.plan().connects_at_start) {
+                framed.connect(stack, now, ledger.peers(caller).into_iter())?;
+            }
+            Ok(framed)
+        });
+        match opened {
+            Ok(framed) => self.framed = Some(framed),
+            Err(error) => self.failed = Some(format!("it has no socket: {error}")),
         }
     }
 
@@ -263,9 +302,7 @@ impl Agent {
     fn next_call(&self) -> Option<(u32, Instant)> {
         let ledger = self.ledger.borrow();
         let plan = ledger.plan();
-        let is_full = plan
-            .outstanding
-            .is_some_and(|limit| self.under_way.len() as u64 >= limit);
+        let is_full = plan.outstanding.is_some_and(|limit| self.count() as u64 >= limit);
         let calls = &plan.callers[self.caller?].calls;
         if is_full || self.blocked.is_some() {
             return None;
@@ -273,6 +310,11 @@ impl Agent {
         let planned = (self.next < calls.end).then(|| (self.next, ledger.due(self.next)));
         let again = self.again.first().map(|(at, call)| (*call, *at));
         again.into_iter().chain(planned).min_by_key(|(_, at)| *at)
+    }
+
+    /// How many of its calls are under way.
+    fn count(&self) -> usize {
+        self.under_way.len() + self.framed.as_ref().map_or(0, Framed::count)
     }
 
     /// Begins a call; false when there is no room.
@@ -325,14 +367,16 @@ impl Agent {
             return None;
         }
         let due = self.next_call().map(|(_, at)| at);
-        due.into_iter().chain(self.blocked.flatten()).min()
+        let framed = self.framed.as_ref().and_then(Framed::next_deadline);
+        due.into_iter().chain(self.blocked.flatten()).chain(framed).min()
     }
 
     /// Its host goes down, or comes up with nothing.
     pub(crate) fn fall(&mut self, now: Instant, up: bool) {
         self.ledger.borrow_mut().fall(self.host, now, up);
         if !up {
-            (self.endpoint, self.opened, self.blocked) = (None, false, None);
+            (self.endpoint, self.framed) = (None, None);
+            (self.opened, self.blocked) = (false, None);
             self.under_way.clear();
             self.serving.clear();
         }
@@ -345,7 +389,7 @@ impl Agent {
 
     /// Whether it has an endpoint.
     pub(crate) fn is_listening(&self) -> bool {
-        self.endpoint.is_some()
+        self.endpoint.is_some() || self.framed.is_some()
     }
 
     /// Whether nothing more is to be expected of it: what it calls is over.
@@ -358,7 +402,8 @@ impl Agent {
 
     /// Whether it has let go of all calls.
     pub(crate) fn is_closed(&self) -> bool {
-        self.failed.is_some() || (self.under_way.is_empty() && self.serving.is_empty())
+        let is_closed = self.framed.as_ref().is_none_or(Framed::is_closed);
+        self.failed.is_some() || (self.under_way.is_empty() && self.serving.is_empty() && is_closed)
     }
 
     /// Why it cannot do its work.
@@ -368,6 +413,9 @@ impl Agent {
 
     /// The handle of a call that it makes.
     pub(crate) fn handle_of(&self, call: u32) -> Option<Handle> {
+        if let Some(framed) = &self.framed {
+            return framed.handle_of(call);
+        }
         let mut under_way = self.under_way.iter();
         under_way.find(|(_, of)| **of == call).map(|(handle, _)| *handle)
     }
@@ -375,6 +423,9 @@ impl Agent {
     /// The handle of a call that it serves.
     pub(crate) fn handle_for(&self, of: usize, call: u32) -> Option<Handle> {
         let wanted = self.ledger.borrow().known(call);
+        if let Some(framed) = &self.framed {
+            return framed.handle_for((of, wanted));
+        }
         let mut serving = self.serving.iter();
         let is_it = |serving: &Serving| match serving {
             Serving::Coming => false,

@@ -7,7 +7,7 @@ pub mod agent;
 mod content;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use hawser_time::Instant;
@@ -57,6 +57,8 @@ pub struct Plan {
     pub outstanding: Option<u64>,
     /// How long after it has failed a call is made again.
     pub retry: Option<Duration>,
+    /// Whether connections are opened before anything is called, where messages are framed on connections.
+    pub connects_at_start: bool,
     /// Who calls.
     pub callers: Vec<Caller>,
     /// Who is called: a host's number, and its endpoint.
@@ -211,6 +213,18 @@ impl Ledger {
     /// Where a call goes.
     fn server(&self, call: u32) -> SocketAddr {
         self.plan.servers[self.planned(call).server].1
+    }
+
+    /// Whom a caller calls.
+    fn peers(&self, caller: usize) -> BTreeSet<SocketAddr> {
+        let calls = self.plan.callers[caller].calls.clone();
+        calls.map(|call| self.server(call)).collect()
+    }
+
+    /// The endpoint of the caller whose address this is.
+    fn endpoint_at(&self, address: IpAddr) -> Option<SocketAddr> {
+        let ports = SocketAddr::new(address, 0)..=SocketAddr::new(address, u16::MAX);
+        self.by_address.range(ports).next().map(|(endpoint, _)| *endpoint)
     }
 
     fn due(&self, call: u32) -> Instant {

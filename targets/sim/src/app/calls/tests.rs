@@ -25,6 +25,7 @@ fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> Ledger {
         start: START,
         reply,
         outstanding: None,
+        connects_at_start: false,
         retry: None,
         callers: vec![
             Caller {

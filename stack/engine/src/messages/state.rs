@@ -1,18 +1,18 @@
 //! The state of all sockets of messages, and what is the same for both ways of carrying them.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
-use hawser_ir::{AppOp, Source};
+use hawser_ir::{AppOp, Module, Source};
 use hawser_time::Instant;
 
 use super::connection::{self, Connection};
 use super::error::MessageError;
 use super::options::MessageOptions;
-use crate::handles::{ByHandle, ByNumber};
+use crate::hash::{ByHandle, ByNumber};
+use crate::{Errno, Handle, Notice, RequestError, Stack};
 
 /// How many connections may wait in a listener that messages are framed under.
 const BACKLOG: u32 = 128;
@@ -20,22 +20,22 @@ const BACKLOG: u32 = 128;
 /// How long a request that was dropped is kept from its caller's repetitions, where calls have no deadline.
 const DROPPED: Duration = Duration::from_secs(60);
 
-/// A socket of messages, in the polled API.
+/// A socket of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Socket(pub(super) u64);
 
-/// A call or a message that is under way, in the polled API.
+/// A call or a message that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call(pub(super) u64);
 
-/// A request that has come, in the polled API.
+/// The name of a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub(super) u64);
 
 /// A request that has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// Its name, for [`Endpoint::answer`](crate::Endpoint::answer).
+    /// Its name, for [`Messages::answer`].
     pub id: RequestId,
     /// Who sent it.
     pub peer: SocketAddr,
@@ -45,15 +45,39 @@ pub struct Incoming {
     pub message: Vec<u8>,
 }
 
+/// How a program carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriage {
+    /// It offers the request `call` or `message`, and carries them itself.
+    Native,
+    /// It offers connections: messages are framed on them.
+    Framed,
+}
+
+impl Carriage {
+    /// That of a program; `None` when it offers neither.
+    #[must_use]
+    pub fn of(module: &Module) -> Option<Carriage> {
+        let offers = |op| {
+            let mut parsers = module.parsers.iter();
+            parsers.any(|parser| parser.source == Source::App(op))
+        };
+        if offers(AppOp::Call) || offers(AppOp::Message) {
+            return Some(Carriage::Native);
+        }
+        offers(AppOp::Connect).then_some(Carriage::Framed)
+    }
+}
+
 /// About what something changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub enum Key {
     /// A call is over.
-    Call(u64),
+    Call(Call),
     /// A socket has a request, or none ever again.
-    Requests(u64),
+    Requests(Socket),
     /// A socket may have room for a call.
-    Room(u64),
+    Room(Socket),
 }
 
 /// Whose a handle of the stack is.
@@ -97,7 +121,7 @@ pub(super) struct Bound {
     /// Why it does nothing any more.
     pub(super) failed: Option<MessageError>,
     /// Connections by their far end, and all of them: one that is about to close is in the second alone.
-    pub(super) by_peer: HashMap<SocketAddr, u64>,
+    pub(super) by_peer: BTreeMap<SocketAddr, u64>,
     pub(super) connections: BTreeSet<u64>,
     /// Connections with bytes that are not read for want of room.
     pub(super) paused: VecDeque<u64>,
@@ -167,7 +191,7 @@ pub(super) struct Served {
 }
 
 /// All sockets of messages of a stack.
-pub(crate) struct Messages {
+pub struct Messages {
     pub(super) sockets: ByNumber<Bound>,
     pub(super) calls: ByNumber<Outstanding>,
     pub(super) requests: ByNumber<Served>,
@@ -189,7 +213,7 @@ pub(crate) struct Messages {
 
 impl Messages {
     /// No socket. Those that do not choose a port get one of `ephemeral`.
-    pub(crate) fn new(ephemeral: RangeInclusive<u16>) -> Messages {
+    pub fn new(ephemeral: RangeInclusive<u16>) -> Messages {
         Messages {
             sockets: ByNumber::default(),
             calls: ByNumber::default(),
@@ -207,22 +231,22 @@ impl Messages {
     }
 
     /// What changed since the last call; it is noted from the first call on.
-    pub(crate) fn take_changed(&mut self, into: &mut Vec<Key>) {
+    pub fn take_changed(&mut self, into: &mut Vec<Key>) {
         into.append(self.changed.get_or_insert_default());
     }
 
     /// Whether something was put into the stack since the last call.
-    pub(crate) fn take_wrote(&mut self) -> bool {
+    pub fn take_wrote(&mut self) -> bool {
         std::mem::take(&mut self.wrote)
     }
 
     /// When [`Messages::work`] has something to do.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// Takes a notice; false when it is about a handle of somebody else.
-    pub(crate) fn note(&mut self, stack: &mut Stack, now: Instant, handle: Handle, notice: Notice) -> bool {
+    pub fn note(&mut self, stack: &mut Stack, now: Instant, handle: Handle, notice: Notice) -> bool {
         if self.owners.is_empty() {
             return false;
         }
@@ -264,12 +288,12 @@ impl Messages {
     pub(super) fn socket_failed(&mut self, socket: u64, error: RequestError) {
         if let Some(bound) = self.sockets.get_mut(&socket) {
             bound.failed.get_or_insert(MessageError::Request(error));
-            self.change(Key::Requests(socket));
+            self.change(Key::Requests(Socket(socket)));
         }
     }
 
     /// Does what there is room for again, and what time is up for.
-    pub(crate) fn work(&mut self, stack: &mut Stack, now: Instant) {
+    pub fn work(&mut self, stack: &mut Stack, now: Instant) {
         self.resume_paused(stack, now);
         while let Some(&(at, due)) = self.due.first()
             && at <= now
@@ -298,26 +322,22 @@ impl Messages {
         if let Some(bound) = self.sockets.get_mut(&socket)
             && std::mem::take(&mut bound.wants_room)
         {
-            self.change(Key::Room(socket));
+            self.change(Key::Room(Socket(socket)));
         }
     }
 
     // ---- Sockets
 
     /// Opens a socket; port 0: any that is free.
-    pub(super) fn bind(
+    pub(super) fn open_socket(
         &mut self,
         stack: &mut Stack,
         now: Instant,
         local: SocketAddr,
         options: &MessageOptions,
     ) -> Result<Socket, MessageError> {
-        let parsers = &stack.module().parsers;
-        let offers = |op| parsers.iter().any(|parser| parser.source == Source::App(op));
-        let is_native = offers(AppOp::Call) || offers(AppOp::Message);
-        if !is_native && !offers(AppOp::Connect) {
-            return Err(MessageError::NoMessages);
-        }
+        let carriage = Carriage::of(stack.module()).ok_or(MessageError::NoMessages)?;
+        let is_native = carriage == Carriage::Native;
         let opened = match (is_native, local.port()) {
             (true, 0) => self.listen_anywhere(stack, now, local),
             (false, 0) => Ok((None, local)),
@@ -341,7 +361,7 @@ impl Messages {
             serving: 0,
             wants_room: false,
             failed: None,
-            by_peer: HashMap::new(),
+            by_peer: BTreeMap::new(),
             connections: BTreeSet::new(),
             paused: VecDeque::new(),
             unsent: 0,
@@ -369,7 +389,7 @@ impl Messages {
     }
 
     /// Closes a socket: its calls end, requests without a reply are dropped, and replies that were given still leave.
-    pub(super) fn unbind(&mut self, stack: &mut Stack, now: Instant, socket: u64) {
+    pub(super) fn close_socket(&mut self, stack: &mut Stack, now: Instant, socket: u64) {
         let calls = self.calls.iter().filter(|(_, call)| call.socket == socket);
         let calls: Vec<u64> = calls.map(|(call, _)| *call).collect();
         for call in calls {
@@ -395,8 +415,8 @@ impl Messages {
             stack.finish(now, handle);
         }
         self.wrote = true;
-        self.change(Key::Requests(socket));
-        self.change(Key::Room(socket));
+        self.change(Key::Requests(Socket(socket)));
+        self.change(Key::Room(Socket(socket)));
     }
 
     pub(super) fn bound(&self, socket: u64) -> Result<&Bound, MessageError> {
@@ -405,8 +425,8 @@ impl Messages {
 
     // ---- Calls
 
-    /// Begins a call or a message, of which nothing leaves yet: [`Messages::offer`] has its bytes.
-    pub(super) fn begin(
+    /// Begins a call or a message, of which nothing leaves yet: [`Messages::offer_call`] has its bytes.
+    pub(super) fn begin_call(
         &mut self,
         now: Instant,
         socket: u64,
@@ -434,7 +454,7 @@ impl Messages {
     }
 
     /// Hands a call's bytes to the transport. False when there is no room for it now.
-    pub(super) fn offer(
+    pub(super) fn offer_call(
         &mut self,
         stack: &mut Stack,
         now: Instant,
@@ -483,7 +503,7 @@ impl Messages {
             if let Some(at) = outstanding.due.take() {
                 self.due.remove(&(at, Due::Call(call)));
             }
-            self.change(Key::Call(call));
+            self.change(Key::Call(Call(call)));
         }
     }
 
@@ -507,18 +527,18 @@ impl Messages {
     }
 
     /// The outcome of a call, once it is over; then the call is forgotten.
-    pub(super) fn outcome(&mut self, call: u64) -> Result<Option<Vec<u8>>, MessageError> {
+    pub(super) fn take_outcome(&mut self, call: u64) -> Result<Option<Vec<u8>>, MessageError> {
         let outstanding = self.calls.get_mut(&call).ok_or(MessageError::Over)?;
         match outstanding.outcome.take() {
             None => Ok(None),
             Some(outcome) => {
-                self.forget(call);
+                self.forget_call(call);
                 outcome.map(Some)
             }
         }
     }
 
-    pub(super) fn forget(&mut self, call: u64) {
+    pub(super) fn forget_call(&mut self, call: u64) {
         let Some(outstanding) = self.calls.remove(&call) else {
             return;
         };
@@ -550,12 +570,12 @@ impl Messages {
             due: None,
         };
         self.requests.insert(request, served);
-        self.change(Key::Requests(socket));
+        self.change(Key::Requests(Socket(socket)));
         request
     }
 
     /// The next request that the application has not had.
-    pub(super) fn next_request(&mut self, socket: u64) -> Result<Option<Incoming>, MessageError> {
+    pub(super) fn take_request(&mut self, socket: u64) -> Result<Option<Incoming>, MessageError> {
         let bound = self.sockets.get_mut(&socket).ok_or(MessageError::Over)?;
         let Some(request) = bound.queue.pop_front() else {
             return bound.failed.clone().map_or(Ok(None), Err);
@@ -574,7 +594,7 @@ impl Messages {
     }
 
     /// Replies to a request.
-    pub(super) fn answer(
+    pub(super) fn reply_to(
         &mut self,
         stack: &mut Stack,
         now: Instant,
@@ -603,7 +623,7 @@ impl Messages {
     }
 
     /// The application has a request and will not reply.
-    pub(super) fn drop_request(&mut self, stack: &mut Stack, now: Instant, request: u64) {
+    pub(super) fn leave_unanswered(&mut self, stack: &mut Stack, now: Instant, request: u64) {
         let Some(served) = self.requests.get_mut(&request) else {
             return;
         };

@@ -6,13 +6,13 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hawser_net::MessageOptions;
+/// use hawser_engine::messages::MessageOptions;
 ///
 /// let options = MessageOptions { deadline: Some(Duration::from_millis(50)), ..MessageOptions::default() };
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageOptions {
-    /// Bytes of a message, sent or received; 1,000,000, as much as Homa's module has.
+    /// Bytes of a message, sent or received; 1,000,000.
     pub size: usize,
     /// How long a call may take, the wait for room included, unless it states another time; 60 s. `None`: as long as
     /// the transport goes on trying.

@@ -6,17 +6,17 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use hawser_engine::Handle;
+use crate::state::Handle;
 
 /// What is known of handles.
-pub(crate) type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
+pub type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
 
 /// What is known of numbers that are given out one after the other.
-pub(crate) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
+pub type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
 
 /// Hashes numbers that count up.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(u64);
+pub struct Numbers(u64);
 
 impl Hasher for Numbers {
     fn write(&mut self, bytes: &[u8]) {

@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hawser_engine::{Errno, Handle, Notice, Stack};
 use hawser_ir::AppOp;
 use hawser_time::Instant;
 
 use super::connection::{Connection, Outgoing, connect};
 use super::error::{CANCELED, MESSAGE_SIZE, MessageError, PROTOCOL, RESET, TIMED_OUT};
 use super::frame::{Decoder, Frame, FrameError, Kind, encode};
-use super::state::{At, Due, Key, Messages, Origin, Owner, Progress};
+use super::state::{At, Due, Key, Messages, Origin, Owner, Progress, Socket};
+use crate::{Errno, Handle, Notice, Stack};
 
 /// Bytes that are read at a time.
 const READ: usize = 1 << 16;
@@ -60,7 +60,7 @@ impl Messages {
     }
 
     /// Opens a connection; nothing when there are too many, and something is under way on all of them.
-    fn open(
+    pub(super) fn open(
         &mut self,
         stack: &mut Stack,
         now: Instant,
@@ -586,7 +586,7 @@ impl Messages {
             bound.paused.retain(|paused| *paused != connection);
             bound.unsent -= c.unsent;
             bound.wants_room = false;
-            self.change(Key::Room(c.socket));
+            self.change(Key::Room(Socket(c.socket)));
         }
         self.wrote = true;
         if c.outgoing.is_empty() && (c.is_at_end || c.is_idle()) {

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use hawser_engine::{Handle, Notice, RequestError, Stack};
 use hawser_ir::AppOp;
 use hawser_time::Instant;
 
 use super::error::{MessageError, RESET};
 use super::state::{At, Messages, Origin, Owner, Progress};
+use crate::{Handle, Notice, RequestError, Stack};
 
 impl Messages {
     /// Offers a call to the program; nothing when there is no room for it.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use hawser_engine::{Errno, Handle, RequestError, Stack};
 use hawser_ir::abi::OPT_NODELAY;
 use hawser_time::Instant;
 
 use super::frame::{Decoder, Kind};
+use crate::{Errno, Handle, RequestError, Stack};
 
 /// Small frames leave at once, where the program has that option.
 const FIRST_OPTIONS: [(u32, u64); 1] = [(OPT_NODELAY, 1)];

@@ -2,11 +2,27 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use hawser_engine::{Errno, RequestError};
+use crate::{Errno, RequestError};
 use hawser_ir::AppOp;
 
-use crate::error::NetworkEnd;
+/// Why a network does nothing any more: what its sockets' errors have within them.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NetworkEnd {
+    /// The device failed.
+    #[error("the device failed: {0}")]
+    Device(#[source] Arc<io::Error>),
+    /// The task that drives it has ended, as with its runtime.
+    #[error("the task that drives the network has ended")]
+    Task,
+}
+
+impl From<NetworkEnd> for io::Error {
+    fn from(end: NetworkEnd) -> io::Error {
+        io::Error::other(end)
+    }
+}
 
 /// Why a message was not carried, or a call has no reply.
 #[derive(Clone, Debug, thiserror::Error)]

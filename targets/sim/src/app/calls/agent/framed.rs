@@ -1,0 +1,101 @@
+//! What carries calls over a program that offers streams alone: they are framed on connections, by a socket of messages.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use hawser_engine::messages::{Call, Key, MessageError, MessageOptions, Messages, RequestId, Socket};
+use hawser_engine::{Handle, Notice, Stack};
+use hawser_time::Instant;
+
+use crate::app::calls::content::Known;
+
+/// The longest message: what a stack holds of one for sending by default.
+const LONGEST: usize = 4 << 20;
+
+/// Of sockets that do not choose a port, which there are none of here.
+const EPHEMERAL: RangeInclusive<u16> = 49152..=65535;
+
+/// What an agent has where its messages are framed on connections.
+pub(super) struct Framed {
+    pub(super) messages: Messages,
+    pub(super) socket: Socket,
+    pub(super) under_way: BTreeMap<u32, Call>,
+    pub(super) calls: BTreeMap<Call, u32>,
+    /// Requests whose replies were not handed over: the caller, and what is replied to.
+    pub(super) serving: BTreeMap<RequestId, (usize, Known)>,
+    pub(super) changed: Vec<Key>,
+    /// It has closed its connections, because there was nothing left to call.
+    pub(super) is_done: bool,
+}
+
+impl Framed {
+    /// A socket of messages at `local`. The flow decides how many calls there are, and no limit of the socket.
+    pub(super) fn bind(stack: &mut Stack, now: Instant, local: SocketAddr) -> Result<Framed, MessageError> {
+        let options = MessageOptions {
+            size: LONGEST,
+            deadline: None,
+            calls: usize::MAX,
+            requests: usize::MAX,
+            connections: usize::MAX,
+            unsent: usize::MAX,
+            ..MessageOptions::default()
+        };
+        let mut messages = Messages::new(EPHEMERAL);
+        messages.take_changed(&mut Vec::new());
+        let socket = messages.bind(stack, now, local, &options)?;
+        Ok(Framed {
+            messages,
+            socket,
+            under_way: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            serving: BTreeMap::new(),
+            changed: Vec::new(),
+            is_done: false,
+        })
+    }
+
+    pub(super) fn note(&mut self, stack: &mut Stack, now: Instant, handle: Handle, notice: Notice) {
+        self.messages.note(stack, now, handle, notice);
+    }
+
+    pub(super) fn owns(&self, handle: Handle) -> bool {
+        self.messages.owns(handle)
+    }
+
+    /// Opens the connections that calls to these peers will use. Why it cannot.
+    pub(super) fn connect(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        peers: impl Iterator<Item = SocketAddr>,
+    ) -> Result<(), MessageError> {
+        for peer in peers {
+            self.messages.connect(stack, now, self.socket, peer)?;
+        }
+        Ok(())
+    }
+
+    /// How many of its calls are under way.
+    pub(super) fn count(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether nothing is under way on any connection, and there is none.
+    pub(super) fn is_closed(&self) -> bool {
+        self.under_way.is_empty() && self.messages.connection_count() == 0
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.messages.next_deadline()
+    }
+
+    pub(super) fn handle_of(&self, call: u32) -> Option<Handle> {
+        self.messages.handle_of(*self.under_way.get(&call)?)
+    }
+
+    pub(super) fn handle_for(&self, wanted: (usize, Known)) -> Option<Handle> {
+        let (request, _) = self.serving.iter().find(|(_, serving)| **serving == wanted)?;
+        self.messages.handle_for(*request)
+    }
+}
