@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::{Bytes, Rate, Share, Sizes, Span};
 use super::workload::{self, Distribution, Traced};
-use super::{Arrivals, Closing, Connecting, Flow, Opening, Scenario, ScenarioError, is_default};
+use super::{Arrivals, Closing, Flow, Opening, Scenario, ScenarioError, is_default};
 
 /// The longest message of a call, in bytes: what a stack holds of one for sending by default.
 const LONGEST: u64 = 4 << 20;
@@ -59,6 +59,17 @@ pub struct Calls {
     /// What `trace` says.
     #[serde(skip)]
     pub traced: Option<Arc<Vec<Traced>>>,
+}
+
+/// When connections are opened, where messages of calls are framed on connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connecting {
+    /// With the first call to a peer, which waits for that.
+    #[default]
+    FirstCall,
+    /// When the scenario starts, whenever its flow does.
+    AtStart,
 }
 
 impl Calls {

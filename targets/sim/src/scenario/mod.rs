@@ -23,7 +23,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Profile;
-pub use calls::Calls;
+pub use calls::{Calls, Connecting};
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
@@ -587,17 +587,6 @@ pub enum Arrivals {
     Even,
     /// Independently of one another, one in an interval on average: a Poisson process.
     Poisson,
-}
-
-/// When connections are opened, where messages of calls are framed on connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Connecting {
-    /// With the first call to a peer, which waits for that.
-    #[default]
-    FirstCall,
-    /// When the scenario starts, whenever its flow does.
-    AtStart,
 }
 
 /// What a transport promises about messages.

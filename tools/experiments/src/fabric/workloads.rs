@@ -1,4 +1,4 @@
-//! `homa-workloads`: Homa's five workloads on 144 hosts of a leaf-spine network, over Homa and over NDP.
+//! `homa-workloads`: Homa's five workloads on 144 hosts of a leaf-spine network, over Homa, NDP and TCP.
 
 use hawser::sim::Report;
 use serde_json::{Value, json};
@@ -79,6 +79,11 @@ fn scenario(transport: &str, workload: &str, sizes: &[(f64, f64)], load: f64, qu
             );
             (params, "priorities = 8, buffer = \"5MB\"")
         }
+        // Its messages are framed on connections that are open before the first of them.
+        "tcp" => (
+            "OFFER_ECN = true".to_owned(),
+            "buffer = \"5MB\", mark_above = \"97kB\"",
+        ),
         _ => (
             format!("LONGEST = {LONGEST}, INITIAL_WINDOW = 8"),
             "priorities = 2, buffer = \"12kB\", trim_to = 64, spray = \"random\"",
@@ -104,9 +109,10 @@ fn scenario(transport: &str, workload: &str, sizes: &[(f64, f64)], load: f64, qu
          [[flow]]\n\
          from = \"h[0-143]\"\n\
          to = \"h[0-143]\"\n\
+         at = \"1ms\"\n\
          pairs = \"others\"\n\
          calls = {{ count = {count}, size_file = \"{workload}\", at_most = {LONGEST}, reply = 8, load = {load}, \
-         arrivals = \"poisson\" }}\n"
+         arrivals = \"poisson\", connect = \"at-start\" }}\n"
     )
 }
 
@@ -127,7 +133,7 @@ fn small_p99(report: &Report) -> Option<f64> {
 pub(crate) fn workloads(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut figures = Vec::<Value>::new();
-    let transports = ["homa", "ndp"];
+    let transports = ["homa", "ndp", "tcp"];
     let all = WORKLOADS.len() * LOADS.len() * transports.len();
     for (file, text) in WORKLOADS {
         let (workload, sizes) = (file.trim_end_matches(".cdf").to_uppercase(), sizes(text));
