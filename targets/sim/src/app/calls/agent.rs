@@ -58,7 +58,9 @@ pub struct Agent {
     /// Why it has no endpoint.
     failed: Option<String>,
     received: u64,
+    /// What came, and what goes: each keeps its memory and its length, so that neither is zeroed for the next.
     message: Vec<u8>,
+    outgoing: Vec<u8>,
 }
 
 impl Agent {
@@ -84,6 +86,7 @@ impl Agent {
             failed: None,
             received: 0,
             message: Vec::new(),
+            outgoing: Vec::new(),
         }
     }
 
@@ -212,8 +215,8 @@ impl Agent {
         let Some(Serving::Replying(caller, known)) = self.serving.get(&handle).copied() else {
             return;
         };
-        ledger.write_reply(known, &mut self.message);
-        match stack.send_message(now, handle, &self.message) {
+        ledger.write_reply(known, &mut self.outgoing);
+        match stack.send_message(now, handle, &self.outgoing) {
             Ok(true) => {
                 ledger.replied(caller);
                 self.serving.insert(handle, Serving::Replied(caller, known));
@@ -327,12 +330,12 @@ impl Agent {
         trace: &mut Trace,
     ) -> bool {
         let mut ledger = self.ledger.borrow_mut();
-        ledger.write(call, &mut self.message);
+        ledger.write(call, &mut self.outgoing);
         let (peer, replies) = (ledger.server(call), ledger.plan().reply.is_some());
         let begun = if replies {
-            stack.call(now, endpoint, peer, &self.message)
+            stack.call(now, endpoint, peer, &self.outgoing)
         } else {
-            stack.message(now, endpoint, peer, &self.message)
+            stack.message(now, endpoint, peer, &self.outgoing)
         };
         match begun {
             Ok(Some(handle)) => {
