@@ -1,6 +1,6 @@
-//! `mtp-rpc-latency`: how long calls take between two processes over a veth, by Homa and TCP in MTP and by Linux's TCP:
-//! alone, both ends spinning, and over a link of 200 Mbit/s with strict priorities beside bulk traffic of Linux's TCP in
-//! both directions.
+//! `mtp-rpc-latency`: how long calls take between two processes over a veth, by Homa and TCP in MTP, by Linux's TCP and by
+//! gRPC over that: alone, both ends spinning (gRPC's sleep), and over a link of 200 Mbit/s with strict priorities beside
+//! bulk traffic of Linux's TCP in both directions.
 //!
 //! Rounds alternate between the carriers, every second one backwards. What counts is the ratio to Linux's TCP of the same
 //! round.
@@ -17,7 +17,8 @@ use hawser::host::netns::Netlink;
 use hawser::lab::{Lab, Spec};
 use serde_json::{Value, json};
 
-use super::peers::{CONGESTION_CONTROL, Calls, Carrier, Made, PEER, Peer, READY};
+use super::calls::{CONGESTION_CONTROL, Calls, Made, READY};
+use super::peers::{Carrier, PEER, Peer};
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Group, bars};
@@ -100,7 +101,7 @@ pub(crate) fn latency(context: &Context<'_>) -> Result<Outcome, Error> {
     for (number, plan) in plans.iter().enumerate() {
         let lab = Lab::up(&Spec::parse(LAB)?)?;
         let bulk = plan.is_beside_bulk.then(|| Bulk::start(&lab)).transpose()?;
-        let mut seen: [Vec<Quantiles>; 3] = Default::default();
+        let mut seen: [Vec<Quantiles>; Carrier::ALL.len()] = Default::default();
         for round in 0..rounds {
             let mut order: Vec<usize> = (0..Carrier::ALL.len()).collect();
             if round % 2 == 1 {
@@ -133,7 +134,7 @@ fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
     let address = |place: usize| -> Result<IpAddr, Error> {
         match carrier {
             Carrier::Homa | Carrier::Tcp => Ok(STACKS[place].into()),
-            Carrier::Linux => Ok(lab
+            Carrier::Grpc | Carrier::Linux => Ok(lab
                 .host(HOSTS[place])?
                 .ipv4()
                 .ok_or("a host has no IPv4 address")?),
@@ -346,7 +347,7 @@ fn report(
     outcome: &mut Outcome,
     rows: &mut Vec<Value>,
     plan: &Plan,
-    seen: &[Vec<Quantiles>; 3],
+    seen: &[Vec<Quantiles>; Carrier::ALL.len()],
     bulk: Option<[f64; 2]>,
 ) {
     outcome.lines.push(plan.title.to_owned());

@@ -1,6 +1,8 @@
 //! The measurements of MTP (*High-Level and Target-Agnostic Transport Programs*): how long programs are, and how long
 //! calls take over them.
 
+mod calls;
+mod grpc;
 mod latency;
 mod lines;
 mod peers;

@@ -1,4 +1,5 @@
-//! The two processes between which calls are made: over a transport program, or over Linux's TCP with the same frames.
+//! The two processes between which calls are made: over a transport program, over Linux's TCP with the same frames, or by
+//! gRPC over Linux's TCP.
 //!
 //! One call at a time, and each reply is its call's bytes. Who spins never sleeps: our end polls its device, Linux's
 //! socket is read without blocking.
@@ -13,16 +14,12 @@ use hawser::{Endpoint, MessageError, MessageOptions};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
+use super::calls::{CONGESTION_CONTROL, Calls, Made, PORT, READY, check, message};
+use super::grpc;
 use crate::Error;
 
 /// Set for a process that is one of the two; its value is a [`Peer`] in JSON.
 pub(super) const PEER: &str = "HAWSER_EXPERIMENT_PEER";
-/// What a server prints when it can be called.
-pub(super) const READY: &str = "listening";
-
-pub(super) const PORT: u16 = 7_000;
-/// Linux's congestion control, whatever the machine's default is.
-pub(super) const CONGESTION_CONTROL: &str = "cubic";
 /// The interface of each host.
 const DEVICE: &str = "eth0";
 /// The longest message.
@@ -40,17 +37,21 @@ pub(super) enum Carrier {
     /// A built-in program over a packet socket.
     Homa,
     Tcp,
+    /// gRPC, by tonic, over the kernel's TCP.
+    Grpc,
     /// The kernel's TCP, without Nagle's algorithm.
     Linux,
 }
 
 impl Carrier {
-    pub(super) const ALL: [Carrier; 3] = [Carrier::Homa, Carrier::Tcp, Carrier::Linux];
+    /// The last one is what the others are compared with.
+    pub(super) const ALL: [Carrier; 4] = [Carrier::Homa, Carrier::Tcp, Carrier::Grpc, Carrier::Linux];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Carrier::Homa => "Homa",
             Carrier::Tcp => "TCP in MTP",
+            Carrier::Grpc => "gRPC",
             Carrier::Linux => "Linux TCP",
         }
     }
@@ -59,7 +60,7 @@ impl Carrier {
         match self {
             Carrier::Homa => Some("homa"),
             Carrier::Tcp => Some("tcp"),
-            Carrier::Linux => None,
+            Carrier::Grpc | Carrier::Linux => None,
         }
     }
 }
@@ -75,26 +76,6 @@ pub(super) struct Peer {
     pub(super) spins: bool,
     /// The processor that it stays on.
     pub(super) core: Option<usize>,
-}
-
-/// What a client does.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Calls {
-    pub(super) server: IpAddr,
-    pub(super) size: usize,
-    /// Calls before those that count.
-    pub(super) warm_up: usize,
-    pub(super) count: usize,
-}
-
-/// What a client prints, in JSON.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Made {
-    /// How long each call took that was answered, in nanoseconds.
-    pub(super) times: Vec<u64>,
-    /// Calls that the transport gave up: Homa ends one whose peer gives no sign for 100 ms, as on a machine that has
-    /// more to do than processors.
-    pub(super) failed: u64,
 }
 
 /// Whether this process was started to be one of the two, and how that went. A client prints what it has [`Made`].
@@ -115,8 +96,10 @@ fn act(peer: &str) -> Result<(), Error> {
     }
     let made = match (peer.carrier.program(), &peer.calls) {
         (Some(program), None) => return serve_by_program(program, &peer),
+        (None, None) if peer.carrier == Carrier::Grpc => return grpc::serve(peer.own),
         (None, None) => return serve_by_linux(&peer),
         (Some(program), Some(calls)) => call_by_program(program, &peer, calls)?,
+        (None, Some(calls)) if peer.carrier == Carrier::Grpc => grpc::call(calls)?,
         (None, Some(calls)) => call_by_linux(&peer, calls)?,
     };
     println!("{}", serde_json::to_string(&made)?);
@@ -138,10 +121,6 @@ fn timed(calls: &Calls, mut call: impl FnMut(usize) -> Result<bool, Error>) -> R
         }
     }
     Ok(made)
-}
-
-fn message(size: usize) -> Vec<u8> {
-    (0..size).map(|at| (at * 7) as u8).collect()
 }
 
 fn endpoint(program: &str, peer: &Peer, port: u16) -> Result<(Endpoint, Socket), Error> {
@@ -192,14 +171,6 @@ fn call_by_program(program: &str, peer: &Peer, calls: &Calls) -> Result<Made, Er
             }
         }
     })
-}
-
-fn check(reply: &[u8], message: &[u8]) -> Result<(), Error> {
-    if reply == message {
-        Ok(())
-    } else {
-        Err("a reply has other bytes than its call".into())
-    }
 }
 
 fn serve_by_linux(peer: &Peer) -> Result<(), Error> {

@@ -26,7 +26,7 @@ pub(crate) fn calls_by_each_carrier_are_measured() -> TestResult {
         row.and_then(|row| row[which]["median"].as_f64()).unwrap_or(0.0)
     };
     for calls in ["small", "large", "beside-bulk"] {
-        for carrier in ["Homa", "TCP in MTP", "Linux TCP"] {
+        for carrier in ["Homa", "TCP in MTP", "gRPC", "Linux TCP"] {
             let (p50, p99) = (time(calls, carrier, "p50_us"), time(calls, carrier, "p99_us"));
             assert!(0.0 < p50 && p50 <= p99, "{calls}, {carrier}: {result}");
         }
