@@ -5,10 +5,9 @@
 //! for the earliest time that it asked for; entries that were overtaken are skipped.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use hawser_time::Instant;
-
-use std::sync::Arc;
 
 use crate::frame::Frame;
 use crate::link::pause::{Ingress, Order, PAUSE_BYTES, Pauses};

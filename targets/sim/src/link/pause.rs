@@ -5,8 +5,8 @@
 //! go on. What comes until the pause has its effect is held in head room above XOFF; what is beyond that is lost.
 //!
 //! A pause is a frame of 64 bytes. It leaves behind the frame on the line back, and takes that line's time and the
-//! link's delay to arrive ([`super::Rule::control`]). It does not interrupt the frame that is on the line then. The
-//! docs are docs/scenarios.md and decision 79.
+//! link's delay to arrive ([`super::Rule::control`]). It does not interrupt the frame that is on the line then.
+//! What is left out is in decision 79.
 
 use hawser_time::Instant;
 use parking_lot::Mutex;
