@@ -194,6 +194,7 @@ fn a_session_roams() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "roaming", "--json"])
+        .env("RUST_LOG", "hawser_session_driver=debug") // shown when it fails: when each carrier came and went
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -203,7 +204,7 @@ fn a_session_roams() {
     }
     let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
     assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
-    assert_eq!(result["same"], true, "{result}");
+    assert_eq!(result["same"], true, "{message}\n{result}");
     let mark = result["mark_seconds"].as_f64().expect("a mark");
     // Mbit/s of a link from one second to another.
     let mean = |link: &str, from: f64, to: f64| -> f64 {
@@ -216,19 +217,19 @@ fn a_session_roams() {
     };
     assert!(
         mean("wifi", 1.0, 2.0) > 20.0 && mean("mobile", 1.0, 2.0) < 1.0,
-        "{result}"
+        "{message}\n{result}"
     );
     assert!(
         mean("dock", 1.0, 2.0) > 10.0 && mean("dock", 4.0, 4.75) < 1.0,
-        "{result}"
+        "{message}\n{result}"
     );
     assert!(
         mean("wifi", 4.0, 4.75) > 20.0 && mean("mobile", 4.0, 4.75) > 10.0,
-        "{result}"
+        "{message}\n{result}"
     );
     assert!(
         mean("wifi", 5.5, 6.5) < 1.0 && mean("mobile", 5.5, 6.5) > 10.0,
-        "{result}"
+        "{message}\n{result}"
     );
     let transport = |path: &Value| {
         Some((
@@ -246,7 +247,7 @@ fn a_session_roams() {
     assert_eq!(
         paths.collect::<BTreeSet<_>>(),
         BTreeSet::from(expected),
-        "{result}"
+        "{message}\n{result}"
     );
 }
 
