@@ -661,6 +661,7 @@ until grep -q listening served; do sleep 0.05; done
 curl -s --max-time 5 http://10.9.0.2/data -o /dev/null -w '%{local_port}' > port
 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.9.0.2", 9))'
 until grep -q no_parser served.jsonl; do sleep 0.05; done
+until ss -Hltn | grep -q ':8000 '; do sleep 0.05; done
 "$HAWSER" get http://10.9.1.1:8000/data -o got --trace got.jsonl --dev tun:h1 --kernel-addr 10.9.1.1/24 --addr 10.9.1.2/24
 cmp data got
 "#;
