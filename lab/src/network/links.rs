@@ -92,9 +92,11 @@ pub(super) fn settle(network: &mut Network, plan: &Plan, number: usize) -> Resul
     Ok(())
 }
 
-/// Cuts a cell's cables or mends them: both hosts see their carrier go or come.
+/// Cuts a cell's cables or mends them: both hosts see their carrier go or come. The second end of a link is the first one
+/// to be mended: the kernel may take long for either while namespaces are made and ended elsewhere, and what the host
+/// named first, as a rule the client, sends as soon as it sees its carrier has to find the other end there.
 pub(crate) fn set_near_ends(netlink: &mut Netlink, number: usize, up: bool) -> Result<(), LabError> {
-    for end in 0..2 {
+    for end in (0..2).rev() {
         let near = near_end(number, end);
         if up {
             netlink.bring_up(&near)?
