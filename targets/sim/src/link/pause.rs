@@ -1,6 +1,6 @@
 //! Priority-based flow control (PFC, IEEE 802.1Qbb) of a switch.
 //!
-//! A switch counts what waits in it by the port on which it came and by priority. When that reaches the threshold XOFF,
+//! A switch counts the bytes that it holds by the port on which they came and by priority. When that number reaches the threshold XOFF,
 //! it asks who is at the other end of the port to send nothing of this priority any more; when it has fallen to XON, to
 //! go on. What comes until the pause has its effect is held in head room above XOFF; what is beyond that is lost.
 //!

@@ -322,6 +322,20 @@ impl Queue {
         (one.packets + other.packets, one.bytes + other.bytes)
     }
 
+    /// Puts a frame on the line, and says when its last bit has left.
+    fn begin(&mut self, now: Instant, priority: usize, frame: &Frame) -> Instant {
+        let bytes = frame.len() as u64;
+        let until = self.send(now, bytes);
+        self.on_line = Some(OnLine {
+            until,
+            bytes,
+            room: self.room_of(priority),
+            priority,
+            ingress: frame.ingress,
+        });
+        until
+    }
+
     /// When the last bit of a frame has left whose first one goes on the line now.
     fn send(&mut self, now: Instant, bytes: u64) -> Instant {
         let Some(rate) = self.rate else {
@@ -373,14 +387,7 @@ impl Rule for Queue {
         }
         // An idle line begins anew.
         self.fraction = 0;
-        let until = self.send(now, bytes);
-        self.on_line = Some(OnLine {
-            until,
-            bytes,
-            room,
-            priority,
-            ingress: frame.ingress,
-        });
+        let until = self.begin(now, priority, frame);
         if until <= now {
             self.clear_line(now);
         }
@@ -397,15 +404,7 @@ impl Rule for Queue {
             .next()?;
         let bytes = frame.len() as u64;
         self.waiting[priority].bytes -= bytes;
-        let (until, room) = (self.send(now, bytes), self.room_of(priority));
-        self.on_line = Some(OnLine {
-            until,
-            bytes,
-            room,
-            priority,
-            ingress: frame.ingress,
-        });
-        Some((until, frame))
+        Some((self.begin(now, priority, &frame), frame))
     }
 
     fn pause(&mut self, now: Instant, precedences: u8) -> Option<(Instant, Frame)> {
