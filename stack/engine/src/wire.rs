@@ -161,7 +161,9 @@ pub trait Wire {
     /// About how many bytes it takes now: what it is handed beyond them would wait in it, where no priority and
     /// no rank of the program can move it any more (Linux's byte queue limits have the same aim). The last frame may
     /// exceed them. A wire with no queue of its own, and by default every wire, takes all.
-    fn room(&self) -> usize {
+    ///
+    /// Asked only when something waits to be sent, so that a wire which answers 0 knows that there is more.
+    fn room(&mut self) -> usize {
         usize::MAX
     }
 

@@ -15,10 +15,10 @@ pub trait Device: Wire + Send {
         Clock.now()
     }
 
-    /// What becomes readable when packets arrive.
+    /// What becomes readable when packets arrive, and writable when a device that had no room for more takes frames again.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Sleeps until packets arrive or `limit` has passed.
+    /// Sleeps until packets arrive, a device that had no room takes frames again, or `limit` has passed.
     ///
     /// # Errors
     /// When the device failed for good.

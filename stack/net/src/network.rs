@@ -35,9 +35,6 @@ const POLLS_PER_TURN: usize = 16;
 /// How many tasks may wait for the same thing.
 const MAX_WAITING: usize = 1024;
 
-/// How soon a device that was full is tried again.
-const DEVICE_RETRY: Duration = Duration::from_millis(1);
-
 /// An endpoint driven by a task of the current runtime. Clones share it.
 #[derive(Clone)]
 pub struct Network {
@@ -299,7 +296,11 @@ pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 /// What the driving task does next.
 enum Next {
     Again,
-    Sleep(Option<Duration>),
+    Sleep {
+        limit: Option<Duration>,
+        /// Frames wait until the device takes them.
+        or_writable: bool,
+    },
 }
 
 /// Notifies whoever waits when the driving task ends, however it does: a panic, the runtime's end.
@@ -321,7 +322,7 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
         let Some(shared) = shared.upgrade() else { return };
         match turn(&shared, &mut changed) {
             Ok(Next::Again) => tokio::task::yield_now().await,
-            Ok(Next::Sleep(limit)) => {
+            Ok(Next::Sleep { limit, or_writable }) => {
                 let sleep = async {
                     match limit {
                         Some(d) => tokio::time::sleep(d).await,
@@ -332,6 +333,7 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
                     biased;
                     () = shared.kick.notified() => {}
                     ready = fd.readable() => if let Ok(mut guard) = ready { guard.clear_ready() },
+                    ready = fd.writable(), if or_writable => if let Ok(mut guard) = ready { guard.clear_ready() },
                     () = sleep => {}
                     // Looks now and then whether the last holder is gone.
                     () = tokio::time::sleep(Duration::from_secs(1)) => {}
@@ -375,10 +377,10 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
         return Ok(Next::Again);
     }
     let now = inner.endpoint.now();
-    let timer = inner.endpoint.next_deadline().map(|at| at - now);
-    // A full device drains within a fraction of this; its readiness to send is not watched.
-    let retry = inner.endpoint.wants_device().then_some(DEVICE_RETRY);
-    Ok(Next::Sleep([timer, retry].into_iter().flatten().min()))
+    Ok(Next::Sleep {
+        limit: inner.endpoint.next_deadline().map(|at| at - now),
+        or_writable: inner.endpoint.wants_device(),
+    })
 }
 
 /// A connection. Dropping it shuts it down; what was written still leaves.

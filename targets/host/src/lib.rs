@@ -31,6 +31,7 @@ pub mod netns;
 pub mod packet;
 pub mod peer;
 pub mod port;
+mod queue_limit;
 #[allow(unsafe_code)] // It shares memory with the kernel.
 mod ring;
 mod slots;

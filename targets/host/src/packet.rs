@@ -12,6 +12,7 @@ use rustix::net::sockopt;
 use socket2::{SockFilter, SockRef};
 
 use crate::batch::{Batch, Holds};
+use crate::queue_limit::QueueLimit;
 use crate::slots::{self, Slots};
 use crate::sys::{self, InterfaceRequest, Plain};
 use crate::{OpenError, WireCounters, filter};
@@ -20,8 +21,8 @@ use crate::{OpenError, WireCounters, filter};
 const ETHERNET: usize = 14;
 /// Bytes of the longest IP packet.
 const MAX_PACKET: u32 = 65_535;
-/// What the receive buffer is asked to hold, in the kernel's reckoning, which doubles it to cover
-/// its own overhead.
+/// What a socket's buffers are asked to hold, in the kernel's reckoning, which doubles it to cover its own overhead:
+/// the receive buffer always, the send buffer at most.
 const BUFFER_BYTES: usize = 16 << 20;
 /// The least that serves super-segments, doubled likewise; with less a ring is used.
 const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
@@ -66,7 +67,9 @@ pub struct PacketWire {
     caps: Caps,
     arrivals: Arrivals,
     counters: WireCounters,
-    /// The device did not take all frames: writability is news.
+    /// How much the device takes ahead; the send buffer has this size.
+    limit: QueueLimit,
+    /// The device did not take all frames, or had no room for more: writability is news.
     is_full: bool,
 }
 
@@ -87,6 +90,7 @@ impl PacketWire {
         let own = options.mac.unwrap_or_else(|| neighbour_of(device.mac));
         prepare(&socket, device.index, own)
             .map_err(OpenError::needs("CAP_NET_RAW", "set the packet socket up"))?;
+        let limit = send_limit(socket.as_fd(), device.mtu)?;
         let (arrivals, rx_queue_bytes) = arrivals(&socket, options, device.mtu)?;
         sys::bind_packet(socket.as_fd(), device.index).map_err(OpenError::io("bind the packet socket"))?;
         let caps = Caps {
@@ -102,6 +106,7 @@ impl PacketWire {
             caps,
             arrivals,
             counters,
+            limit,
             is_full: false,
         })
     }
@@ -136,6 +141,28 @@ impl PacketWire {
         sys::packet_drops(self.socket.as_fd())
     }
 
+    /// How much the device takes ahead now, in the kernel's reckoning, which covers its own overhead: it adapts, so that
+    /// little waits in the kernel and the device is busy nevertheless.
+    #[must_use]
+    pub fn queue_limit(&self) -> u64 {
+        self.limit.limit()
+    }
+
+    /// Asks the kernel what has not left and adapts the limit, for who has more to send. Returns how much there is room
+    /// for.
+    fn measure(&mut self) -> usize {
+        let socket = self.socket.as_fd();
+        self.counters.system_calls += 1;
+        let before = self.limit.limit();
+        // A kernel that does not answer still refuses what its buffer has no room for.
+        let room = self.limit.measured(sys::monotonic(), sys::unsent(socket).unwrap_or(0));
+        if self.limit.limit() != before {
+            self.counters.system_calls += 1;
+            set_send_buffer(socket, self.limit.limit() / 2);
+        }
+        room
+    }
+
     /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
     /// is over; without a limit, for as long as it takes. A signal may end it early.
     ///
@@ -152,6 +179,9 @@ impl Wire for PacketWire {
     }
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
+        self.limit.interrupted();
+        // Whoever still has something to send asks for room again, or transmits.
+        self.is_full = false;
         match &mut self.arrivals {
             Arrivals::Buffer(slots) => slots.fill(&self.socket, max, &mut self.counters),
             Arrivals::Ring(ring) => ring.fill(&self.socket, max, &mut self.counters),
@@ -172,23 +202,42 @@ impl Wire for PacketWire {
         }
     }
 
+    fn room(&mut self) -> usize {
+        let room = self.limit.room().unwrap_or_else(|| self.measure());
+        self.is_full = room == 0;
+        room
+    }
+
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let taken = slots::send(&Socket(self.socket.as_fd()), frames, ETHERNET, &mut self.counters)?;
+        if self.limit.is_blocked() {
+            self.measure();
+        }
+        let mut socket = Socket {
+            fd: self.socket.as_fd(),
+            limit: &mut self.limit,
+        };
+        let taken = slots::send(&mut socket, frames, ETHERNET, &mut self.counters)?;
         self.is_full = taken < frames.len();
+        if self.is_full {
+            self.limit.refused();
+        }
         Ok(taken)
     }
 }
 
 /// A packet socket as frames leave through it.
-struct Socket<'a>(BorrowedFd<'a>);
+struct Socket<'a> {
+    fd: BorrowedFd<'a>,
+    limit: &'a mut QueueLimit,
+}
 
 impl slots::Transmit for Socket<'_> {
-    fn send(&self, frame: &[u8]) -> io::Result<usize> {
-        sys::send(self.0, frame)
+    fn send(&mut self, frame: &[u8]) -> io::Result<usize> {
+        sys::send(self.fd, frame).inspect(|len| self.limit.sent(*len))
     }
 
-    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        sys::send_pieces(self.0, pieces)
+    fn send_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        sys::send_pieces(self.fd, pieces).inspect(|len| self.limit.sent(*len))
     }
 }
 
@@ -271,10 +320,25 @@ fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
     membership.mr_ifindex = index;
     membership.mr_type = libc::PACKET_MR_PROMISC as u16;
     sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
-    if sockopt::set_socket_send_buffer_size_force(socket, BUFFER_BYTES).is_err() {
-        clamped(sockopt::set_socket_send_buffer_size(socket, BUFFER_BYTES));
-    }
     Ok(())
+}
+
+/// The limit of what the device takes ahead, and the send buffer with it: no larger than the socket's may become.
+fn send_limit(socket: BorrowedFd<'_>, mtu: u32) -> Result<QueueLimit, OpenError> {
+    set_send_buffer(socket, BUFFER_BYTES as u64);
+    let most = sockopt::socket_send_buffer_size(socket)
+        .map_err(|errno| OpenError::io("read the size of the send buffer")(errno.into()))?;
+    let limit = QueueLimit::new(mtu, most as u64);
+    set_send_buffer(socket, limit.limit() / 2);
+    Ok(limit)
+}
+
+/// Sets the send buffer's size, which the kernel doubles.
+fn set_send_buffer(socket: BorrowedFd<'_>, half: u64) {
+    let half = usize::try_from(half).unwrap_or(usize::MAX);
+    if sockopt::set_socket_send_buffer_size_force(socket, half).is_err() {
+        clamped(sockopt::set_socket_send_buffer_size(socket, half));
+    }
 }
 
 /// A buffer's size is clamped to what the administrator allows (net.core.[rw]mem_max); as a last resort it stays

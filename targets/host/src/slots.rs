@@ -154,16 +154,16 @@ impl Slots {
 /// A device that frames are sent to.
 pub(crate) trait Transmit {
     /// Hands over a frame that lies in one piece.
-    fn send(&self, frame: &[u8]) -> io::Result<usize>;
+    fn send(&mut self, frame: &[u8]) -> io::Result<usize>;
 
     /// Hands over a frame in pieces.
-    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+    fn send_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
 /// Sends frames from the front of `frames`, each by one system call, until the device is full.
 /// Returns how many were taken or dropped. `network` is where their network header starts.
 pub(crate) fn send(
-    device: &impl Transmit,
+    device: &mut impl Transmit,
     frames: &[TxFrame],
     network: usize,
     counters: &mut WireCounters,
@@ -198,7 +198,7 @@ fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-fn send_one(device: &impl Transmit, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
+fn send_one(device: &mut impl Transmit, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
     let pieces = frame.payload.len() + 2;
     if header.len() + frame.len() <= SMALL {
         let mut bytes = [0; SMALL];

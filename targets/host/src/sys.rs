@@ -103,6 +103,15 @@ pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(statistics.tp_drops.into())
 }
 
+/// What the kernel charges a packet socket for frames that have not left: SIOCOUTQ, which has TIOCOUTQ's number.
+pub(crate) fn unsent(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: c_int = 0;
+    let at = std::ptr::from_mut(&mut bytes);
+    // SAFETY: the kernel writes one integer during the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, at) })?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 /// `send`, which for a socket is less work than `write`. It does not block where the socket does not.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     Ok(net::send(socket, bytes, SendFlags::empty())?)

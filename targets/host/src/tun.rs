@@ -125,6 +125,7 @@ impl TunWire {
     }
 }
 
+/// It takes any amount ([`Wire::room`]): the kernel receives a packet within the call that writes it, so that none waits.
 impl Wire for TunWire {
     fn caps(&self) -> &Caps {
         &self.caps
@@ -143,7 +144,7 @@ impl Wire for TunWire {
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let taken = slots::send(&Descriptor(&self.file), frames, 0, &mut self.counters)?;
+        let taken = slots::send(&mut Descriptor(&self.file), frames, 0, &mut self.counters)?;
         self.is_full = taken < frames.len();
         Ok(taken)
     }
@@ -153,11 +154,11 @@ impl Wire for TunWire {
 struct Descriptor<'a>(&'a File);
 
 impl slots::Transmit for Descriptor<'_> {
-    fn send(&self, frame: &[u8]) -> io::Result<usize> {
+    fn send(&mut self, frame: &[u8]) -> io::Result<usize> {
         (&mut &*self.0).write(frame)
     }
 
-    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn send_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         (&mut &*self.0).write_vectored(pieces)
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_engine::wire::Wire;
 use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
 
@@ -412,7 +411,7 @@ impl Node for Host {
         }
         let wake = self.wakes.first().map(|(at, _)| *at);
         let agents = self.agents.iter().filter_map(Agent::wake_at).min();
-        let can_send = self.stack.wants_wire() && self.wire.room() > 0;
+        let can_send = self.stack.wants_wire() && self.wire.free() > 0;
         let waiting = (can_send || self.wire.has_frames()).then_some(Instant::ORIGIN);
         [wake, agents, waiting, self.stack.next_deadline()]
             .into_iter()

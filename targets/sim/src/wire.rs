@@ -105,6 +105,15 @@ impl SimWire {
         self.overflow
     }
 
+    /// Bytes that the device takes now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        let Some(Device { pool, limit }) = &self.device else {
+            return usize::MAX;
+        };
+        limit.saturating_sub(pool.used() + self.outbox_bytes) as usize
+    }
+
     /// Takes what the stack has sent.
     pub fn sent(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.outbox_bytes = 0;
@@ -129,11 +138,8 @@ impl Wire for SimWire {
         self.inbox.release();
     }
 
-    fn room(&self) -> usize {
-        let Some(Device { pool, limit }) = &self.device else {
-            return usize::MAX;
-        };
-        limit.saturating_sub(pool.used() + self.outbox_bytes) as usize
+    fn room(&mut self) -> usize {
+        self.free()
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {

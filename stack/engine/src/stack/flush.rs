@@ -25,7 +25,7 @@ impl Stack {
             // Behind frames that the wire refused none are built: in the program's queues they may still be
             // overtaken.
             if self.interface.outgoing().is_empty() {
-                self.output.wire_full = !self.build(now, wire.room());
+                self.output.wire_full = !self.build(now, wire);
             }
             let frames = self.interface.outgoing();
             if frames.is_empty() {
@@ -44,15 +44,17 @@ impl Stack {
         }
     }
 
-    /// Builds packets until enough frames wait for the wire, which takes about `room` bytes. False when only
-    /// want of room keeps a packet back.
-    fn build(&mut self, now: Instant, room: usize) -> bool {
+    /// Builds packets until enough frames wait for the wire, or it has no room for more. False when only want of room
+    /// keeps a packet back.
+    fn build(&mut self, now: Instant, wire: &mut dyn Wire) -> bool {
         let mut built = 0;
+        let mut asked = None;
         while self.interface.outgoing().len() < self.chains.state.limits.pending_frames {
             let packets = &mut self.chains.state.packets;
             let Some(turn) = packets.turn(now) else {
                 return true;
             };
+            let room = *asked.get_or_insert_with(|| wire.room());
             if built >= room {
                 return false;
             }
@@ -84,7 +86,8 @@ impl Stack {
                     None
                 },
                 gso_max,
-                burst: burst.unwrap_or(u64::MAX),
+                // No more than there is room for in all: one super-segment would be half of a slow wire's queue.
+                burst: burst.unwrap_or(u64::MAX).min(room as u64),
                 checks: self.output.check_super_segments,
                 wrong: 0,
                 bytes: 0,
@@ -163,7 +166,7 @@ struct Builder<'a> {
     cut: Option<&'a Cut>,
     /// The largest super-segment that the wire cuts.
     gso_max: u32,
-    /// The most bytes of payload in one, where the program paces them.
+    /// The most bytes of payload in one, where the program paces them or the wire has little room.
     burst: u64,
     /// Each super-segment is compared with the packets that it stands for.
     checks: bool,

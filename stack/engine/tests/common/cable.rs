@@ -94,7 +94,7 @@ impl Wire for Cable {
         self.batch.clear();
     }
 
-    fn room(&self) -> usize {
+    fn room(&mut self) -> usize {
         self.takes
     }
 

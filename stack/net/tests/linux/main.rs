@@ -10,6 +10,7 @@ mod crowd;
 mod datagrams;
 mod messages;
 mod polled;
+mod queue;
 mod shares;
 mod stage;
 
@@ -42,6 +43,8 @@ const TESTS: &[Test] = tests![
     asynchronous::no_answer_times_out,
     messages::two_stacks_call_each_other,
     messages::linux_calls_by_frames,
+    queue::a_short_call_overtakes_what_waits_for_a_slow_device,
+    queue::a_slow_device_is_kept_busy_on_tokio,
     conditions::loss,
     conditions::bursts_of_loss,
     conditions::reordering,

@@ -17,7 +17,7 @@ fn server_at() -> SocketAddr {
 }
 
 /// Answers every request by its bytes twice, until it is to stop; how many there were.
-fn serve(mut endpoint: Endpoint, at: SocketAddr, stop: &AtomicBool) -> TestResult<usize> {
+pub(crate) fn serve(mut endpoint: Endpoint, at: SocketAddr, stop: &AtomicBool) -> TestResult<usize> {
     let socket = endpoint.bind(at, &MessageOptions::default())?;
     let mut served = 0;
     while !stop.load(Ordering::Acquire) {
@@ -35,10 +35,10 @@ pub(crate) fn two_stacks_call_each_other(stage: &Stage) -> TestResult {
     const SIZES: [usize; 6] = [1, 32, 1_500, 60_001, 200_000, 500_000];
     let near = SocketAddr::new(IpAddr::from([10, 9, 0, 3]), 0);
     for program in ["homa", "tcp"] {
-        let Some(mut client) = stage.at_the_far_end(program, near.ip())? else {
+        let Some(mut client) = stage.at_the_far_end(program, &[], near.ip())? else {
             return Ok(());
         };
-        let server = stage.endpoint_of(program)?;
+        let server = stage.endpoint_of(program, &[])?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let serving =

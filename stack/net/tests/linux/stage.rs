@@ -20,7 +20,7 @@ pub(crate) use hawser_testing::TestResult;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const DEVICE: &str = "hawser0";
-const KERNEL_END: &str = "linux0";
+pub(crate) const KERNEL_END: &str = "linux0";
 
 /// The device between the two.
 #[derive(Clone, Copy, Debug)]
@@ -98,20 +98,25 @@ impl Stage {
     }
 
     /// The same with another program.
-    pub(crate) fn endpoint_of(&self, program: &str) -> TestResult<Endpoint> {
+    pub(crate) fn endpoint_of(&self, program: &str, params: &[(&str, u64)]) -> TestResult<Endpoint> {
         Ok(host::open(
-            hawser_load::programs::resolve(program, &[])?,
+            hawser_load::programs::resolve(program, &named(params))?,
             &self.setup,
         )?)
     }
 
     /// A program at the other end of the pair of devices, beside Linux; nothing on a TUN device.
-    pub(crate) fn at_the_far_end(&self, program: &str, address: IpAddr) -> TestResult<Option<Endpoint>> {
+    pub(crate) fn at_the_far_end(
+        &self,
+        program: &str,
+        params: &[(&str, u64)],
+        address: IpAddr,
+    ) -> TestResult<Option<Endpoint>> {
         if self.is_tun() {
             return Ok(None);
         }
         let setup = Setup::new(DeviceSpec::Packet(KERNEL_END.to_owned()), (address, 24));
-        let program = hawser_load::programs::resolve(program, &[])?;
+        let program = hawser_load::programs::resolve(program, &named(params))?;
         Ok(Some(host::open(program, &setup)?))
     }
 
@@ -193,6 +198,10 @@ impl Wire for Watched {
 
     fn release(&mut self) {
         self.wire.release();
+    }
+
+    fn room(&mut self) -> usize {
+        self.wire.room()
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> std::io::Result<usize> {

@@ -6,6 +6,7 @@ mod cable;
 mod errors;
 mod path_mtu;
 mod ping;
+mod queue;
 mod refusal;
 mod station;
 mod stream;
@@ -27,6 +28,7 @@ const TESTS: &[Test] = tests![
     tun::checksums_are_described,
     tun::without_offload_packets_are_whole,
     tun::super_segments_in_both_directions,
+    tun::what_is_written_has_arrived,
     cable::echo_is_answered,
     cable::echo_is_answered_through_a_ring,
     cable::neighbours_are_found,
@@ -35,6 +37,10 @@ const TESTS: &[Test] = tests![
     cable::super_segments_beside_a_ring,
     cable::a_full_ring_drops_and_goes_on,
     cable::frames_of_others_stay_out,
+    queue::little_waits_in_a_slow_devices_queue,
+    queue::a_fast_device_gets_more_ahead,
+    queue::a_queue_that_drops_does_not_stop_the_wire,
+    queue::an_interface_that_goes_down_wakes_up_who_waits_for_room,
     path_mtu::is_learnt_from_a_router,
     refusal::protocol_unreachable_reaches_linux,
     errors::of_packet_sockets,

@@ -11,7 +11,7 @@ use hawser_testing::internet_checksum;
 
 use crate::TestResult;
 use crate::ping::ping;
-use crate::station::{Arrival, Station, pseudo_sum};
+use crate::station::{Arrival, Payload, Station, pseudo_sum};
 use crate::stream;
 
 const OURS: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
@@ -100,5 +100,27 @@ pub(crate) fn super_segments_in_both_directions() -> TestResult {
     for ip in OURS {
         stream::exchange(&mut station, ip.parse()?, |connect| connect())?;
     }
+    Ok(())
+}
+
+/// No queue is ahead of the kernel: what was written can be read when the call that wrote it has returned, however much
+/// there is of it.
+pub(crate) fn what_is_written_has_arrived() -> TestResult {
+    let mut station = station(true)?;
+    let socket = UdpSocket::bind((KERNELS[0], 5000))?;
+    socket.set_nonblocking(true)?;
+    let header = [0x0f, 0xa0, 0x13, 0x88, 0, 9 + 8, 0, 0];
+    for number in 0..200_u8 {
+        let payload = Payload {
+            bytes: [&[number][..], &[0; 8]].concat(),
+            seg_size: 0,
+        };
+        station.send(KERNELS[0].parse()?, 17, &header, 6, payload);
+        station.flush()?;
+        let mut buffer = [0; 100];
+        assert_eq!(socket.recv(&mut buffer)?, 9);
+        assert_eq!(buffer[0], number);
+    }
+    assert_eq!(station.wire.room(), usize::MAX);
     Ok(())
 }

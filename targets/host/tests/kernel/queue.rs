@@ -1,0 +1,179 @@
+//! How much a packet socket hands to the kernel ahead of a slow device: the rest waits where a program still decides.
+//!
+//! Every bound holds whenever the test runs late: the device then idles, and the limit is raised to at most twice of what
+//! was too little.
+
+use std::time::{Duration, Instant};
+
+use hawser_engine::wire::{PayRef, TxFrame, Wire};
+use hawser_host::PacketWire;
+use hawser_host::netns::{Namespace, Netlink, Shape};
+use hawser_host::packet::Receive;
+
+use crate::TestResult;
+use crate::cable;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+const CABLE: &str = "cable0";
+/// Bytes of a frame: the longest that Ethernet has.
+const FRAME: usize = 1514;
+/// A test gives up after so long.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A frame of an EtherType for experiments (IEEE 802, 9.2.4), which every host drops.
+fn frame(len: usize) -> TxFrame {
+    let mut head = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
+    head.extend([0x88, 0xb5]);
+    let payload = vec![PayRef::from(vec![0; len - head.len()])];
+    TxFrame {
+        head,
+        payload,
+        ..TxFrame::default()
+    }
+}
+
+/// What a sender that always has more frames found.
+#[derive(Debug, Default)]
+struct Found {
+    /// The most bytes that waited in the device's queue.
+    waiting: u64,
+    /// The highest limit, in the kernel's reckoning.
+    limit: u64,
+    /// How often it was woken up without a frame to receive, and there was no room.
+    in_vain: u32,
+}
+
+struct Sender {
+    wire: PacketWire,
+    netlink: Netlink,
+    _peer: Namespace,
+}
+
+impl Sender {
+    fn new() -> Result<Sender, Error> {
+        let (station, peer) = cable::set_up(Receive::Buffer)?;
+        Ok(Sender {
+            wire: station.wire,
+            netlink: Netlink::open()?,
+            _peer: peer,
+        })
+    }
+
+    fn shape(&mut self, bytes_per_second: u64, queue: u32) -> TestResult {
+        let burst = 1600;
+        let shape = Shape {
+            bytes_per_second,
+            burst,
+            queue,
+        };
+        Ok(self.netlink.shape(CABLE, shape)?)
+    }
+
+    /// Frames that fill the room that there is, up to `left` of them; how many left.
+    fn fill(&mut self, left: usize) -> Result<usize, Error> {
+        let mut sent = 0;
+        while sent < left {
+            let room = self.wire.room();
+            if room == 0 {
+                break;
+            }
+            let frames: Vec<TxFrame> = (0..room.div_ceil(FRAME).min(left - sent))
+                .map(|_| frame(FRAME))
+                .collect();
+            sent += self.wire.transmit(&frames)?;
+        }
+        Ok(sent)
+    }
+
+    /// Sends so many frames as a driver does: as far as there is room, then it sleeps.
+    fn send(&mut self, count: usize) -> Result<Found, Error> {
+        let (begin, mut sent, mut found) = (Instant::now(), 0, Found::default());
+        while sent < count {
+            if begin.elapsed() > TIMEOUT {
+                return Err(format!("{sent} of {count} frames left, {found:?}").into());
+            }
+            let received = self.wire.receive(64)?;
+            self.wire.release();
+            let now = self.fill(count - sent)?;
+            found.in_vain += u32::from(received == 0 && now == 0);
+            sent += now;
+            found.waiting = found
+                .waiting
+                .max(self.netlink.queue_counters(CABLE)?.waiting_bytes);
+            found.limit = found.limit.max(self.wire.queue_limit());
+            self.wire.wait(Some(TIMEOUT))?;
+        }
+        Ok(found)
+    }
+}
+
+/// At 5 Mbit/s 400 frames take a second, and 8 of them wait in the kernel. A driver that sleeps until there is room is
+/// woken up when there is, and not before.
+pub(crate) fn little_waits_in_a_slow_devices_queue() -> TestResult {
+    let mut sender = Sender::new()?;
+    sender.shape(625_000, 4 << 20)?;
+    let found = sender.send(400)?;
+    assert!(
+        found.waiting <= found.limit,
+        "as much as the limit allows: {found:?}"
+    );
+    assert!(
+        found.waiting < 400 * FRAME as u64 / 4,
+        "most frames wait outside of the kernel: {found:?}"
+    );
+    assert_eq!(found.in_vain, 0, "{found:?}");
+    Ok(())
+}
+
+/// A device that sends all at once gets as much as there is, however much that is.
+pub(crate) fn a_fast_device_gets_more_ahead() -> TestResult {
+    let mut sender = Sender::new()?;
+    let first = sender.wire.queue_limit();
+    let begin = Instant::now();
+    while sender.wire.queue_limit() < 8 * first {
+        sender.send(400)?;
+        assert!(
+            begin.elapsed() < TIMEOUT,
+            "{} after {first}",
+            sender.wire.queue_limit()
+        );
+    }
+    Ok(())
+}
+
+/// A queue of two frames drops what is beyond them: that is counted, and does not stop the wire.
+pub(crate) fn a_queue_that_drops_does_not_stop_the_wire() -> TestResult {
+    let mut sender = Sender::new()?;
+    sender.shape(125_000, 2 * FRAME as u32)?;
+    sender.send(100)?;
+    let counters = sender.wire.counters();
+    assert_eq!(counters.sent + counters.refused, 100);
+    assert!(counters.refused > 0, "{counters:?}");
+    Ok(())
+}
+
+/// With the interface goes what waited in it, and whoever waited for room is woken up.
+pub(crate) fn an_interface_that_goes_down_wakes_up_who_waits_for_room() -> TestResult {
+    let mut sender = Sender::new()?;
+    // 1 kB/s: the queue would take 10 s.
+    sender.shape(1000, 4 << 20)?;
+    sender.fill(100)?;
+    assert_eq!(sender.wire.room(), 0);
+    sender.netlink.take_down(CABLE)?;
+    let begin = Instant::now();
+    while sender.wire.room() == 0 && begin.elapsed() < TIMEOUT {
+        sender.wire.wait(Some(TIMEOUT))?;
+        sender.wire.receive(64)?;
+        sender.wire.release();
+    }
+    assert!(begin.elapsed() < TIMEOUT, "there is no room");
+    let before = sender.wire.counters();
+    assert!(sender.fill(20)? > 0, "frames for a device that is down are dropped");
+    assert!(sender.wire.counters().refused > before.refused);
+    sender.netlink.bring_up(CABLE)?;
+    sender.netlink.unshape(CABLE)?;
+    sender.send(100)?;
+    assert!(sender.wire.counters().sent >= before.sent + 100);
+    Ok(())
+}
