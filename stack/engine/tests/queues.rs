@@ -1,5 +1,7 @@
 //! What waits in a program's queues leaves by rank and at a rate, and waits there rather than in the device.
 
+use std::sync::Arc;
+
 use crate::common;
 
 use common::cable::{Cable, cable};
@@ -109,6 +111,56 @@ fn frames_that_a_full_wire_refused_are_all_that_cannot_be_overtaken() {
     end.slots = 100;
     stack.poll(now(1), &mut end).expect("a cable does not fail");
     assert_eq!(left(&end), [900, 600, 700, 800]);
+}
+
+/// Without room there is more to send: a wire that adapts what it takes relies on it.
+#[test]
+fn a_wire_is_asked_for_room_only_when_something_waits() {
+    let (mut stack, mut end, [one, _]) = connected(QueuePolicy::Fifo);
+    let before = end.asked;
+    for _ in 0..3 {
+        stack.poll(now(1), &mut end).expect("a cable does not fail");
+    }
+    assert_eq!(end.asked, before, "nothing waits");
+    end.takes = 0;
+    send(&mut stack, one, 700);
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(end.asked, before + 1);
+    end.takes = usize::MAX;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    let after = end.asked;
+    assert_eq!(left(&end), [700]);
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(end.asked, after);
+}
+
+/// Twenty packets of 1000 bytes, on a wire that cuts super-segments and takes 4000 bytes.
+#[test]
+fn a_super_segment_is_no_longer_than_there_is_room_for() {
+    let script = Script::new().tcp().proven().on(CONNECT, |step| {
+        let id = step.new_context(FLOW);
+        step.new_units(id, 0);
+        Outcome::Done
+    });
+    let script = script.on(SEND, |step| {
+        step.add_tx();
+        step.packet(1, PACKET, 0, 0, (0, 20_000, 1000));
+        Outcome::Done
+    });
+    let [mut end, _] = cable(0, 1);
+    (end.caps.tx_csum, end.caps.gso_max) = (true, 65_535);
+    let mut stack = Stack::new(Arc::new(script), config(0), &end.caps).expect("a good configuration");
+    let handle = stack.connect(now(1), address(1, 80), None).expect("free");
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    assert_eq!(stack.send(now(1), handle, &[7; 20_000]), Ok(20_000));
+    end.takes = 4000;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    let packets = end.outbound.lock().len();
+    assert_eq!((end.joined, packets, stack.wants_wire()), (1, 4, true));
+    end.takes = usize::MAX;
+    stack.poll(now(1), &mut end).expect("a cable does not fail");
+    let packets = end.outbound.lock().len();
+    assert_eq!((end.joined, packets, stack.wants_wire()), (2, 20, false));
 }
 
 /// When which packets leave, driven by the stack's own deadlines.

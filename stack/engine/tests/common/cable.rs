@@ -18,6 +18,8 @@ pub struct Cable {
     pub slots: usize,
     /// How many bytes it says that it takes.
     pub takes: usize,
+    /// How often it was asked for that.
+    pub asked: usize,
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
     /// Of a hundred packets so many are cut to 52 bytes, as a switch does that has no room for them.
@@ -46,6 +48,7 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
         outbound: outbound.clone(),
         slots: 1000,
         takes: usize::MAX,
+        asked: 0,
         batch: Vec::new(),
         loss_percent,
         trim_percent: 0,
@@ -95,6 +98,7 @@ impl Wire for Cable {
     }
 
     fn room(&mut self) -> usize {
+        self.asked += 1;
         self.takes
     }
 
