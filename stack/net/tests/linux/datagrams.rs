@@ -10,7 +10,7 @@ use hawser_net::{Endpoint, host};
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_v4, linux_v6, poll_until, ready};
 
 /// An endpoint of the program in UDP.
-fn endpoint(stage: &Stage) -> TestResult<Endpoint> {
+pub(crate) fn endpoint(stage: &Stage) -> TestResult<Endpoint> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
     let program = hawser_load::programs::resolve(&program.display().to_string(), &[])?;
     Ok(host::open(program, stage.setup())?)
