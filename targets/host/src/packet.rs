@@ -155,7 +155,9 @@ impl PacketWire {
         self.counters.system_calls += 1;
         let before = self.limit.limit();
         // A kernel that does not answer still refuses what its buffer has no room for.
-        let room = self.limit.measured(sys::monotonic(), sys::unsent(socket).unwrap_or(0));
+        let room = self
+            .limit
+            .measured(sys::monotonic(), sys::unsent(socket).unwrap_or(0));
         if self.limit.limit() != before {
             self.counters.system_calls += 1;
             set_send_buffer(socket, self.limit.limit() / 2);
@@ -326,9 +328,9 @@ fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
 /// The limit of what the device takes ahead, and the send buffer with it: no larger than the socket's may become.
 fn send_limit(socket: BorrowedFd<'_>, mtu: u32) -> Result<QueueLimit, OpenError> {
     set_send_buffer(socket, BUFFER_BYTES as u64);
-    let most = sockopt::socket_send_buffer_size(socket)
+    let max = sockopt::socket_send_buffer_size(socket)
         .map_err(|errno| OpenError::io("read the size of the send buffer")(errno.into()))?;
-    let limit = QueueLimit::new(mtu, most as u64);
+    let limit = QueueLimit::new(mtu, max as u64);
     set_send_buffer(socket, limit.limit() / 2);
     Ok(limit)
 }

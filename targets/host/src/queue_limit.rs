@@ -239,8 +239,7 @@ mod tests {
                 loop {
                     let mut room = self.limit.room().unwrap_or_else(|| {
                         self.asked += 1;
-                        self.limit
-                            .measured(Instant::from_nanos(self.now), self.unsent)
+                        self.limit.measured(Instant::from_nanos(self.now), self.unsent)
                     });
                     if room == 0 {
                         break;
@@ -271,7 +270,11 @@ mod tests {
         for (gbit, latency) in [(1.0, 100), (10.0, 20), (10.0, 100)] {
             let mut run = Run::new(gbit, latency);
             run.for_millis(10_000);
-            assert!(run.idle < 2_000_000, "{gbit} Gbit/s: idle for {} ns of 10 s", run.idle);
+            assert!(
+                run.idle < 2_000_000,
+                "{gbit} Gbit/s: idle for {} ns of 10 s",
+                run.idle
+            );
             let (limit, needed) = (run.limit.limit(), needed(gbit, latency));
             assert!(
                 (needed..2 * needed + 8 * charge(FRAME)).contains(&limit),
@@ -309,8 +312,8 @@ mod tests {
         let mut run = Run::new(10.0, 100);
         run.for_millis(1_000);
         let charges = run.frames * charge(FRAME);
-        let most = 2 + 3 * charges / run.limit.limit();
-        assert!(run.asked <= most, "{} times, {most} expected", run.asked);
+        let max = 2 + 3 * charges / run.limit.limit();
+        assert!(run.asked <= max, "{} times, {max} expected", run.asked);
     }
 
     /// A device without a queue has sent all that it took when it is asked; what is sent at once decides.
@@ -321,9 +324,7 @@ mod tests {
             limit.interrupted();
             let mut left: usize = 200_000;
             while left > 0 {
-                let room = limit
-                    .room()
-                    .unwrap_or_else(|| limit.measured(Instant::ORIGIN, 0));
+                let room = limit.room().unwrap_or_else(|| limit.measured(Instant::ORIGIN, 0));
                 assert!(room > 0);
                 let len = left.min(room);
                 limit.sent(len);

@@ -169,7 +169,10 @@ pub(crate) fn an_interface_that_goes_down_wakes_up_who_waits_for_room() -> TestR
     }
     assert!(begin.elapsed() < TIMEOUT, "there is no room");
     let before = sender.wire.counters();
-    assert!(sender.fill(20)? > 0, "frames for a device that is down are dropped");
+    assert!(
+        sender.fill(20)? > 0,
+        "frames for a device that is down are dropped"
+    );
     assert!(sender.wire.counters().refused > before.refused);
     sender.netlink.bring_up(CABLE)?;
     sender.netlink.unshape(CABLE)?;
