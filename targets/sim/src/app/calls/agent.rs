@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_engine::messages::Carriage;
+use hawser_engine::messages::{Carriage, MessageError};
 use hawser_engine::{Handle, Notice, RequestError, Stack};
 use hawser_time::Instant;
 
@@ -246,11 +246,7 @@ impl Agent {
             if self.puts_off(now, (at, call)) {
                 continue;
             }
-            let is_begun = match self.endpoint {
-                Some(endpoint) => self.begin(now, endpoint, call, stack, trace),
-                None => self.begin_framed(now, call, stack, trace),
-            };
-            if !is_begun {
+            if !self.begin(now, call, stack, trace) {
                 break;
             }
             if !self.again.remove(&(at, call)) {
@@ -321,34 +317,25 @@ impl Agent {
     }
 
     /// Begins a call; false when there is no room.
-    fn begin(
-        &mut self,
-        now: Instant,
-        endpoint: Handle,
-        call: u32,
-        stack: &mut Stack,
-        trace: &mut Trace,
-    ) -> bool {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.write(call, &mut self.outgoing);
-        let (peer, replies) = (ledger.server(call), ledger.plan().reply.is_some());
-        let begun = if replies {
-            stack.call(now, endpoint, peer, &self.outgoing)
-        } else {
-            stack.message(now, endpoint, peer, &self.outgoing)
+    fn begin(&mut self, now: Instant, call: u32, stack: &mut Stack, trace: &mut Trace) -> bool {
+        let begun = match self.endpoint {
+            Some(endpoint) => self
+                .offer(now, endpoint, call, stack)
+                .map_err(MessageError::Request),
+            None => self.offer_framed(now, call, stack),
         };
+        let mut ledger = self.ledger.borrow_mut();
         match begun {
-            Ok(Some(handle)) => {
+            Ok(true) => {
                 trace.event(now, ledger.plan().flow, "call", u64::from(call));
                 ledger.begin(call, now);
-                self.under_way.insert(handle, call);
                 true
             }
-            Ok(None) => {
+            Ok(false) => {
                 self.blocked = Some(None);
                 false
             }
-            Err(RequestError::WouldBlock) => {
+            Err(MessageError::Request(RequestError::WouldBlock)) => {
                 self.blocked = Some(Some(now + PAUSE));
                 false
             }
@@ -359,6 +346,26 @@ impl Agent {
                 true
             }
         }
+    }
+
+    /// Offers a call to the program; false when there is no room, and a notice will come.
+    fn offer(
+        &mut self,
+        now: Instant,
+        endpoint: Handle,
+        call: u32,
+        stack: &mut Stack,
+    ) -> Result<bool, RequestError> {
+        let ledger = self.ledger.borrow();
+        ledger.write(call, &mut self.outgoing);
+        let (peer, replies) = (ledger.server(call), ledger.plan().reply.is_some());
+        let begun = if replies {
+            stack.call(now, endpoint, peer, &self.outgoing)
+        } else {
+            stack.message(now, endpoint, peer, &self.outgoing)
+        }?;
+        self.under_way.extend(begun.map(|handle| (handle, call)));
+        Ok(begun.is_some())
     }
 
     /// When it has something to do though no notice comes.

@@ -1,59 +1,38 @@
 //! An agent whose calls are framed on connections.
 
+use hawser_engine::Stack;
 use hawser_engine::messages::{Call, Key, MessageError};
-use hawser_engine::{RequestError, Stack};
 use hawser_ir::AppOp;
 use hawser_time::Instant;
 
-use super::{Agent, PAUSE};
+use super::Agent;
 use crate::trace::Trace;
 
 impl Agent {
-    /// Begins a call over its connections; false when there is no room.
-    pub(super) fn begin_framed(
+    /// Offers a call to its connections; false when there is no room, and a notice will come.
+    pub(super) fn offer_framed(
         &mut self,
         now: Instant,
         call: u32,
         stack: &mut Stack,
-        trace: &mut Trace,
-    ) -> bool {
+    ) -> Result<bool, MessageError> {
         let Some(framed) = &mut self.framed else {
-            return false;
+            return Ok(false);
         };
-        let mut ledger = self.ledger.borrow_mut();
+        let ledger = self.ledger.borrow();
         ledger.write(call, &mut self.message);
         let op = match ledger.plan().reply {
             Some(_) => AppOp::Call,
             None => AppOp::Message,
         };
-        let (socket, peer) = (framed.socket, ledger.server(call));
-        let begun = framed
-            .messages
-            .begin_with(stack, now, (socket, op, peer), &self.message, None);
-        match begun {
-            Ok(Some(begun)) => {
-                trace.event(now, ledger.plan().flow, "call", u64::from(call));
-                ledger.begin(call, now);
-                framed.under_way.insert(call, begun);
-                framed.calls.insert(begun, call);
-                framed.is_done = false;
-                true
-            }
-            Ok(None) => {
-                self.blocked = Some(None);
-                false
-            }
-            Err(MessageError::Request(RequestError::WouldBlock)) => {
-                self.blocked = Some(Some(now + PAUSE));
-                false
-            }
-            Err(error) => {
-                ledger.begin(call, now);
-                let again = ledger.fail(call, &format!("was refused: {error}"), now);
-                self.again.extend(again.map(|at| (at, call)));
-                true
-            }
+        let to = (framed.socket, op, ledger.server(call));
+        let begun = framed.messages.begin_with(stack, now, to, &self.message, None)?;
+        if let Some(begun) = begun {
+            framed.under_way.insert(call, begun);
+            framed.calls.insert(begun, call);
+            framed.is_done = false;
         }
+        Ok(begun.is_some())
     }
 
     /// Takes what has come of its calls, and the requests that have come, and replies to them.
