@@ -1,13 +1,14 @@
 //! One end of a carrier: a connection of the program `tcp`, what waits to be written to it, and the
 //! handshake that comes before the session's first byte.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use hawser_carrier::{Statistics, observables};
 use hawser_engine::program::Program;
-use hawser_engine::{Handle, Stack};
+use hawser_engine::{Handle, Observable, Stack};
 use hawser_ir::abi::{OPT_MAX_SEGMENT, OPT_NODELAY, OPT_NOT_SENT};
 use hawser_load::{Loaded, parse_params};
 use hawser_session::{CarrierId, Exporter};
@@ -75,6 +76,8 @@ impl Handshake {
 /// One end of a carrier.
 pub(crate) struct Carrier {
     pub(crate) handle: Handle,
+    /// The names of its figures, resolved when they are first asked for.
+    variables: OnceCell<[Option<Observable>; observables::VARIABLES.len()]>,
     /// Its number in the session: a server knows it when it has been proved.
     pub(crate) id: Option<CarrierId>,
     pub(crate) link: usize,
@@ -100,6 +103,7 @@ impl Carrier {
     pub(crate) fn new(handle: Handle, id: Option<CarrierId>, link: usize, handshake: Handshake) -> Carrier {
         Carrier {
             handle,
+            variables: OnceCell::new(),
             id,
             link,
             is_open: false,
@@ -198,7 +202,9 @@ impl Carrier {
 
     /// The connection's figures; none once it is over.
     pub(crate) fn statistics(&self, stack: &Stack) -> Option<Statistics> {
-        let values = observables::VARIABLES.map(|name| stack.observe(self.handle, name));
+        let resolve = || observables::VARIABLES.map(|name| stack.observable(self.handle, name));
+        let variables = self.variables.get_or_init(resolve);
+        let values = variables.map(|variable| stack.read_observable(self.handle, variable?));
         values[0]?;
         let known = observables::of(values);
         let mss = known.mss as u64;
