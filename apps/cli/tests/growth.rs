@@ -40,18 +40,13 @@ fn instructions(command: &str, name: &str, text: &str) -> u64 {
     count.unwrap_or_else(|| panic!("valgrind printed no count: {stderr}"))
 }
 
-/// How many times the work of a short program a long one is, beyond what a start costs.
-fn growth(command: &str, shape: Shape) -> f64 {
+/// How many times the work of a short program a long one is, beyond what the command's start costs.
+fn growth(command: &str, shape: Shape, start: u64) -> f64 {
     let beyond_start = |lines: usize| {
-        let text = if lines == 0 {
-            "// Nothing.\n".to_owned()
-        } else {
-            shape.program(lines)
-        };
-        instructions(command, &format!("{shape:?}_{lines}"), &text) as f64
+        let name = format!("{shape:?}_{lines}");
+        instructions(command, &name, &shape.program(lines)) as f64 - start as f64
     };
-    let start = beyond_start(0);
-    (beyond_start(LINES * FACTOR) - start) / (beyond_start(LINES) - start)
+    beyond_start(LINES * FACTOR) / beyond_start(LINES)
 }
 
 fn no_faster(command: &str, shapes: &[Shape]) {
@@ -59,8 +54,9 @@ fn no_faster(command: &str, shapes: &[Shape]) {
         println!("skipped: growth of {command}: valgrind is not installed");
         return;
     }
+    let start = instructions(command, "nothing", "// Nothing.\n");
     for shape in shapes {
-        let growth = growth(command, *shape);
+        let growth = growth(command, *shape, start);
         println!("hawser {command}, {shape:?}: {FACTOR} times the lines, {growth:.2} times the work");
         assert!(
             growth < MAX_GROWTH,
