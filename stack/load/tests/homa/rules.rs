@@ -420,6 +420,43 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
     assert_eq!(stage.stack.contexts(), 1);
 }
 
+/// Otherwise the server would give up a long reply that has to wait until shorter ones have been granted.
+#[test]
+fn a_client_that_grants_nothing_shows_that_it_lives() {
+    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
+    let mut reply = |len| {
+        stage.call(10);
+        let id = stage.take()[0].get(SENDER_ID) | 1;
+        let fields = [
+            (SENDER_ID, id),
+            (MESSAGE_LENGTH, len),
+            (INCOMING, 1_000),
+            (DATA_CUTOFF_VERSION, 1),
+        ];
+        stage.put(DATA, &fields, &[1; 1_000]);
+        (id, kinds(&stage.take()))
+    };
+    let (short, sent) = reply(200_000);
+    assert_eq!(sent, [GRANT]);
+    let (long, sent) = reply(900_000);
+    assert_eq!(
+        sent, NOTHING,
+        "one message of each host, the one with the least left"
+    );
+    let mut shown = 0;
+    for _ in 0..50 {
+        let of_long = |packet: &Packet| packet.get(SENDER_ID) == long ^ 1;
+        let sent: Vec<_> = stage.wait(20_000).into_iter().filter(of_long).collect();
+        assert!(sent.iter().all(|packet| packet.kind() == BUSY));
+        shown += sent.len();
+        stage.put(BUSY, &[(SENDER_ID, short)], &[]);
+    }
+    assert!(
+        (34..=41).contains(&shown),
+        "every 25 to 30 ms of a second: {shown}"
+    );
+}
+
 #[test]
 fn a_server_that_knows_nothing_of_a_call_gets_it_anew() {
     let mut stage = Stage::new(&[]);
