@@ -96,6 +96,20 @@ impl Probe {
         Ok(arrivals)
     }
 
+    /// Datagrams that came over IPv4 while nobody read, and for which the receiving socket had no room.
+    pub(crate) fn overrun(&self, lab: &Lab) -> TestResult<u64> {
+        let sockets = lab
+            .host("b")?
+            .run(|| std::fs::read_to_string("/proc/thread-self/net/udp"))??;
+        let port = format!(":{:04X}", self.to.local_addr()?.port());
+        let columns = sockets
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut own = columns.filter(|columns| columns.get(1).is_some_and(|local| local.ends_with(&port)));
+        let own = own.next().ok_or("the kernel does not list the socket")?;
+        Ok(own.last().ok_or("a line without columns")?.parse()?)
+    }
+
     /// Sends so many datagrams of so many bytes at once, for nobody to wait for.
     pub(crate) fn send(&self, count: u64, bytes: usize) -> TestResult {
         for _ in 0..count {
