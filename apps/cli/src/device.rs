@@ -1,6 +1,6 @@
 //! The options of the device on which a transport program runs.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
@@ -33,9 +33,10 @@ pub(crate) struct DeviceArgs {
 /// Where a transport program runs, if it does.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
-    /// The network device: `tun:NAME` (created when it does not exist) or `packet:NAME` (an existing
-    /// Ethernet interface)
-    #[arg(long, value_name = "DEVICE", requires = "addresses")]
+    /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
+    /// interface); for a program in UDP, of `serve`, `get` and `rpc`, also `udp:ADDRESS:PORT` (a socket of this
+    /// host, without privileges)
+    #[arg(long, value_name = "DEVICE")]
     dev: Option<DeviceSpec>,
     /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24
     /// (repeatable)
@@ -79,6 +80,11 @@ pub(crate) struct RouterArgs {
 impl DeviceArgs {
     /// The stack's first address of the family of `like`, or its first at all.
     pub(crate) fn address(&self, like: Option<IpAddr>) -> Option<IpAddr> {
+        if let (Some(at), Some(IpAddr::V4(_))) = (self.socket(), like)
+            && at.ip().is_unspecified()
+        {
+            return Some(Ipv4Addr::UNSPECIFIED.into());
+        }
         let same = |own: &IpAddr| like.is_none_or(|like| like.is_ipv4() == own.is_ipv4());
         self.addresses().find(same)
     }
@@ -88,9 +94,43 @@ impl DeviceArgs {
         self.stack.engine.of(&self.stack.program)
     }
 
-    /// All of the stack's addresses.
+    /// All of the stack's addresses; of a UDP socket the one that it is bound to.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.stack.addresses.iter().map(|address| address.0)
+        let socket = self.socket().map(|at| at.ip());
+        socket
+            .into_iter()
+            .chain(self.stack.addresses.iter().map(|address| address.0))
+    }
+
+    /// The addresses by which clients may name the stack.
+    pub(crate) fn reached_at(&self) -> Result<Vec<IpAddr>, Exit> {
+        match self.socket() {
+            Some(at) => host::socket_addresses(at.ip()).map_err(Exit::environment),
+            None => Ok(self.addresses().collect()),
+        }
+    }
+
+    /// The port of a server: as given, or that of a UDP socket, which has no other, or `usual`.
+    pub(crate) fn port(&self, given: Option<u16>, usual: u16) -> Result<u16, Exit> {
+        match (self.socket(), given) {
+            (None, given) => Ok(given.unwrap_or(usual)),
+            (Some(at), _) if at.port() == 0 => Err(Exit::usage(format!(
+                "a server needs a port that its clients know: --dev udp:{}, with a port other than 0",
+                SocketAddr::new(at.ip(), usual)
+            ))),
+            (Some(at), Some(given)) if given != at.port() => Err(Exit::usage(format!(
+                "--port {given} is not the port of --dev udp:{at}, which has no other"
+            ))),
+            (Some(at), _) => Ok(at.port()),
+        }
+    }
+
+    /// The UDP socket that the stack runs on.
+    fn socket(&self) -> Option<SocketAddr> {
+        match self.stack.dev {
+            Some(DeviceSpec::Udp(at)) => Some(at),
+            _ => None,
+        }
     }
 
     /// The program's name or file.
@@ -102,7 +142,7 @@ impl DeviceArgs {
     pub(crate) fn endpoint(&self) -> Result<Endpoint, Exit> {
         let stack = self
             .stack
-            .described(&self.routers.routers)?
+            .on_any_device(&self.routers.routers)?
             .ok_or_else(|| Exit::usage("--dev is missing"))?;
         let mut endpoint = stack.open().map_err(unusable)?;
         if let Some(show) = self.trace.open()? {
@@ -120,7 +160,7 @@ impl DeviceArgs {
     pub(crate) fn start(&self) -> Result<Network, Exit> {
         let stack = self
             .stack
-            .described(&self.routers.routers)?
+            .on_any_device(&self.routers.routers)?
             .ok_or_else(|| Exit::usage("--dev is missing"))?;
         let endpoint = stack.open().map_err(unusable)?;
         let network = Network::start(endpoint).map_err(Exit::environment)?;
@@ -155,12 +195,22 @@ pub(crate) fn unopened(error: OpenError) -> Exit {
 }
 
 impl StackArgs {
-    /// The stack that is asked for, if one is.
+    /// The stack of sessions or races that is asked for, if one is. Their servers choose ports.
     pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
+        match self.dev {
+            Some(DeviceSpec::Udp(at)) => Err(Exit::usage(format!(
+                "--dev udp:{at} is for `hawser serve`, `get` and `rpc`; here the stack needs tun:NAME or packet:NAME"
+            ))),
+            _ => self.on_any_device(routers),
+        }
+    }
+
+    /// The stack that is asked for, if one is.
+    fn on_any_device(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
         let Some(device) = self.dev.clone() else {
             return Ok(None);
         };
-        self.consistent(&device)?;
+        self.consistent(&device, routers)?;
         let setup = Setup {
             device,
             addresses: self.addresses.clone(),
@@ -183,7 +233,28 @@ impl StackArgs {
     }
 
     /// What each option allows by itself, and both together do not.
-    fn consistent(&self, device: &DeviceSpec) -> Result<(), Exit> {
+    fn consistent(&self, device: &DeviceSpec, routers: &[IpAddr]) -> Result<(), Exit> {
+        match device {
+            DeviceSpec::Udp(at) => {
+                let given = [
+                    ("--addr", !self.addresses.is_empty()),
+                    ("--kernel-addr", !self.kernel_addresses.is_empty()),
+                    ("--gateway", !routers.is_empty()),
+                ];
+                if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+                    return Err(Exit::usage(format!(
+                        "{option} is for a stack with addresses of its own; on udp:{at} it has those and the routes of this \
+                         host"
+                    )));
+                }
+            }
+            DeviceSpec::Tun(name) | DeviceSpec::Packet(name) if self.addresses.is_empty() => {
+                return Err(Exit::usage(format!(
+                    "a stack on {name} needs an address, which the kernel does not have: --addr ADDR/LEN"
+                )));
+            }
+            DeviceSpec::Tun(_) | DeviceSpec::Packet(_) => {}
+        }
         if let (DeviceSpec::Packet(name), false) = (device, self.kernel_addresses.is_empty()) {
             return Err(Exit::usage(format!(
                 "--kernel-addr is for a TUN device; the kernel's addresses on {name} are set with: ip address add"

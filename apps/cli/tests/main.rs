@@ -28,6 +28,7 @@ mod proxy;
 mod python;
 mod readme;
 mod session;
+mod sockets;
 mod steer;
 mod step;
 mod sweep;

@@ -28,6 +28,10 @@ pub enum Medium {
     Ip,
     /// Ethernet frames, and the stack's own address.
     Ethernet([u8; 6]),
+    /// IP packets whose headers stand for what a socket of the host says of a datagram. The host's kernel receives,
+    /// answers and routes for its own addresses, of which the wire has one port: what it delivers is for this stack,
+    /// and the stack sends no packets of its own network layer.
+    Socket,
 }
 
 /// How a received frame's transport checksum stands.

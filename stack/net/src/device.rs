@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use hawser_engine::wire::Wire;
-use hawser_host::{Clock, PacketWire, TunWire};
+use hawser_host::{Clock, PacketWire, TunWire, UdpWire};
 use hawser_time::Instant;
 
 /// A wire on a real device.
@@ -42,5 +42,15 @@ impl Device for PacketWire {
 
     fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         PacketWire::wait(self, limit)
+    }
+}
+
+impl Device for UdpWire {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        UdpWire::wait(self, limit)
     }
 }

@@ -14,6 +14,11 @@ pub enum OpenError {
     /// The device cannot be opened: why, and what would help.
     #[error("{0}")]
     Device(String),
+    /// The program is to run on a UDP socket, and takes no datagrams.
+    #[error(
+        "the program is not in UDP, and a UDP socket carries nothing else: it registers no parser with udp(PORT)"
+    )]
+    NotInUdp,
 }
 
 /// Why what is attached to a running program stays as it is.

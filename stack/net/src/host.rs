@@ -1,6 +1,6 @@
 //! Devices of this machine, and a program on one of them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_host::netns::Netlink;
+use hawser_ir::Source;
 
-pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, linux_tcp, netlink, netns};
+pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, UdpWire, linux_tcp, netlink, netns};
 
 use crate::device::Device;
 use crate::endpoint::Endpoint;
@@ -23,14 +24,20 @@ pub enum DeviceSpec {
     Tun(String),
     /// An Ethernet interface of this name, through a packet socket.
     Packet(String),
+    /// A UDP socket of the host at this address and port, for programs in UDP: 0.0.0.0 stands for all IPv4 addresses of
+    /// the host, `::` for all that it has, and port 0 for any that is free.
+    Udp(SocketAddr),
 }
 
 /// Why a text names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceSpecError {
     /// It has no kind that is known, or no name.
-    #[error("`{0}` is no device; write tun:NAME or packet:NAME")]
+    #[error("`{0}` is no device; write tun:NAME, packet:NAME or udp:ADDRESS:PORT")]
     Form(String),
+    /// There is no socket at such an address.
+    #[error("`{0}` is no address with a port, such as 0.0.0.0:4433 or [::]:4433")]
+    Socket(String),
     /// Linux has no such names of devices.
     #[error("`{0}` cannot name a device: 1 to 15 bytes, no blank and no `/`")]
     Name(String),
@@ -39,7 +46,7 @@ pub enum DeviceSpecError {
 impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
-    /// `tun:NAME` or `packet:NAME`.
+    /// `tun:NAME`, `packet:NAME` or `udp:ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         match text.split_once(':') {
             Some((kind @ ("tun" | "packet"), name)) if !name.is_empty() => {
@@ -51,6 +58,10 @@ impl FromStr for DeviceSpec {
                     _ => Ok(DeviceSpec::Packet(name.to_owned())),
                 }
             }
+            Some(("udp", at)) => match at.parse() {
+                Ok(at) => Ok(DeviceSpec::Udp(at)),
+                Err(_) => Err(DeviceSpecError::Socket(at.to_owned())),
+            },
             _ => Err(DeviceSpecError::Form(text.to_owned())),
         }
     }
@@ -61,7 +72,8 @@ impl FromStr for DeviceSpec {
 pub struct Setup {
     /// Which device.
     pub device: DeviceSpec,
-    /// The stack's own addresses with their prefix lengths; the kernel must not have them.
+    /// The stack's own addresses with their prefix lengths; the kernel must not have them. On a UDP socket there are
+    /// none: the stack has the host's.
     pub addresses: Vec<(IpAddr, u8)>,
     /// Routers for everything else.
     pub gateways: Vec<IpAddr>,
@@ -78,6 +90,15 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// A stack at a UDP socket of the host, and no faults.
+    #[must_use]
+    pub fn at_socket(at: SocketAddr) -> Setup {
+        Setup {
+            addresses: Vec::new(),
+            ..Setup::new(DeviceSpec::Udp(at), (at.ip(), 0))
+        }
+    }
+
     /// A stack with one address on a device, and no faults.
     #[must_use]
     pub fn new(device: DeviceSpec, address: (IpAddr, u8)) -> Setup {
@@ -118,13 +139,20 @@ pub fn parse_address(text: &str) -> Result<(IpAddr, u8), AddressError> {
 /// # Errors
 /// Why the device cannot be opened, and what would help.
 pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenError> {
-    let device = open_device(setup)?;
+    let Opened {
+        device,
+        addresses,
+        port,
+    } = open_device(&*program, setup)?;
     let interface = InterfaceConfig {
-        addresses: setup.addresses.clone(),
+        addresses,
         gateways: setup.gateways.clone(),
         mtu: device.caps().mtu,
     };
     let mut config = StackConfig::new(interface, random_seed()?);
+    if let Some(port) = port {
+        config.ephemeral = port..=port;
+    }
     if let Some(buffer) = setup.buffer {
         (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
     }
@@ -139,8 +167,17 @@ fn random_seed() -> Result<[u8; 32], OpenError> {
     Ok(seed)
 }
 
-fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
-    match &setup.device {
+/// A device that is open.
+struct Opened {
+    device: Box<dyn Device>,
+    /// The stack's addresses on it.
+    addresses: Vec<(IpAddr, u8)>,
+    /// The only port that the stack has, where that is so.
+    port: Option<u16>,
+}
+
+fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError> {
+    let device = match &setup.device {
         DeviceSpec::Tun(name) => {
             let options = TunOptions {
                 offload: setup.offload && setup.faults.is_none(),
@@ -149,13 +186,46 @@ fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
             if !setup.kernel_addresses.is_empty() {
                 configure(wire.name(), &setup.kernel_addresses)?;
             }
-            Ok(boxed(wire, setup.faults.as_ref()))
+            boxed(wire, setup.faults.as_ref())
         }
         DeviceSpec::Packet(name) => {
             let wire = PacketWire::open(name, PacketOptions::default()).map_err(device_error)?;
-            Ok(boxed(wire, setup.faults.as_ref()))
+            boxed(wire, setup.faults.as_ref())
         }
-    }
+        DeviceSpec::Udp(at) => {
+            if !is_in_udp(program) {
+                return Err(OpenError::NotInUdp);
+            }
+            let wire = UdpWire::open(*at).map_err(device_error)?;
+            return Ok(Opened {
+                addresses: wire.addresses().to_vec(),
+                port: Some(wire.port()),
+                device: boxed(wire, setup.faults.as_ref()),
+            });
+        }
+    };
+    Ok(Opened {
+        device,
+        addresses: setup.addresses.clone(),
+        port: None,
+    })
+}
+
+/// Whether a program takes datagrams.
+fn is_in_udp(program: &dyn Program) -> bool {
+    let parsers = &program.module().parsers;
+    parsers
+        .iter()
+        .any(|parser| matches!(parser.source, Source::Udp(_)))
+}
+
+/// The host's addresses that a UDP socket at `at` has: itself, or for 0.0.0.0 and `::` all of its family.
+///
+/// # Errors
+/// When the kernel does not list them.
+pub fn socket_addresses(at: IpAddr) -> Result<Vec<IpAddr>, OpenError> {
+    hawser_host::udp::addresses_at(at)
+        .map_err(|error| OpenError::Device(format!("cannot list the host's addresses: {error}")))
 }
 
 fn boxed(wire: impl Device + 'static, faults: Option<&Faults>) -> Box<dyn Device> {
@@ -208,6 +278,16 @@ mod tests {
         for wrong in ["eth0", "tun:", "tap:x"] {
             let error = DeviceSpecError::Form(wrong.to_owned());
             assert_eq!(wrong.parse::<DeviceSpec>(), Err(error));
+        }
+        let at = |text: &str| text.parse().expect("an address with a port");
+        assert_eq!(
+            "udp:0.0.0.0:4433".parse(),
+            Ok(DeviceSpec::Udp(at("0.0.0.0:4433")))
+        );
+        assert_eq!("udp:[::1]:0".parse(), Ok(DeviceSpec::Udp(at("[::1]:0"))));
+        for wrong in ["", "4433", "0.0.0.0", "localhost:4433"] {
+            let error = DeviceSpecError::Socket(wrong.to_owned());
+            assert_eq!(format!("udp:{wrong}").parse::<DeviceSpec>(), Err(error));
         }
         for name in ["a/b", "a b", "sixteen-bytes-16"] {
             let error = DeviceSpecError::Name(name.to_owned());

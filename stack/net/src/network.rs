@@ -19,7 +19,7 @@ use hawser_engine::{ByHandle, Handle, Observable, Stack};
 use hawser_time::{Instant, nanos};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::sync::Notify;
 
 use crate::attach::APPLICATION;
@@ -332,7 +332,8 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
                 tokio::select! {
                     biased;
                     () = shared.kick.notified() => {}
-                    ready = fd.readable() => if let Ok(mut guard) = ready { guard.clear_ready() },
+                    // Errors of a socket make it neither readable nor writable.
+                    ready = fd.ready(Interest::READABLE | Interest::ERROR) => if let Ok(mut guard) = ready { guard.clear_ready() },
                     ready = fd.writable(), if or_writable => if let Ok(mut guard) = ready { guard.clear_ready() },
                     () = sleep => {}
                     // Looks now and then whether the last holder is gone.

@@ -142,16 +142,16 @@ pub(crate) fn behind_udp<'a>(interpreter: &Interpreter, net: &mut Net, bytes: &'
     Some(held)
 }
 
-/// The parser that takes packets with this header.
+/// The parser that takes packets with this header at the far end. That may know its port by another number than the
+/// program registers: it has answered from there, or is a socket of a host, which stands for the first one.
 pub(crate) fn parser_of(interpreter: &Interpreter, net: &Net) -> Option<usize> {
-    let takes = |source: Source| match source {
+    let parsers = &interpreter.module().parsers;
+    let of = |takes: &dyn Fn(Source) -> bool| parsers.iter().position(|parser| takes(parser.source));
+    of(&|source| match source {
         Source::Ip(number) => number == net.protocol,
         Source::Udp(port) => port == net.dst_port,
         Source::Trimmed(_) | Source::IcmpError | Source::App(_) | Source::Start => false,
-    };
-    interpreter
-        .module()
-        .parsers
-        .iter()
-        .position(|parser| takes(parser.source))
+    })
+    .or_else(|| of(&|source| net.dst_port != 0 && source == Source::Udp(net.src_port)))
+    .or_else(|| of(&|source| net.dst_port != 0 && matches!(source, Source::Udp(_))))
 }

@@ -116,7 +116,7 @@ impl PacketWire {
     pub fn mac(&self) -> [u8; 6] {
         match self.caps.medium {
             Medium::Ethernet(mac) => mac,
-            Medium::Ip => [0; 6],
+            Medium::Ip | Medium::Socket => [0; 6],
         }
     }
 

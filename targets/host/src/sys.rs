@@ -2,7 +2,7 @@
 //! misused by safe code.
 
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -121,6 +121,67 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
 pub(crate) fn send_pieces(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     let mut control = SendAncillaryBuffer::default();
     Ok(net::sendmsg(socket, pieces, &mut control, SendFlags::empty())?)
+}
+
+/// What `recvmsg` brought: bytes in each of its buffers, and its flags.
+pub(crate) struct Received {
+    pub(crate) len: usize,
+    pub(crate) name: usize,
+    pub(crate) control: usize,
+    pub(crate) flags: c_int,
+}
+
+/// `recvmsg` into these buffers. It does not block where the socket does not.
+pub(crate) fn receive_message(
+    socket: BorrowedFd<'_>,
+    name: &mut [u8],
+    pieces: &mut [IoSliceMut<'_>],
+    control: &mut [u8],
+    flags: c_int,
+) -> io::Result<Received> {
+    // SAFETY: null pointers and zero lengths are values of the structure.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = name.as_mut_ptr().cast();
+    header.msg_namelen = name.len() as libc::socklen_t;
+    // `IoSliceMut` has the layout of `struct iovec`, as the standard library promises.
+    header.msg_iov = pieces.as_mut_ptr().cast();
+    header.msg_iovlen = pieces.len() as _;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = control.len() as _;
+    // SAFETY: each pointer is writable for the length beside it during the call.
+    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), std::ptr::from_mut(&mut header), flags) };
+    Ok(Received {
+        len: usize::try_from(len).map_err(|_| io::Error::last_os_error())?,
+        name: header.msg_namelen as usize,
+        control: header.msg_controllen as usize,
+        flags: header.msg_flags,
+    })
+}
+
+/// `sendmsg` to an address, with control messages. It does not block where the socket does not.
+pub(crate) fn send_message(
+    socket: BorrowedFd<'_>,
+    name: &[u8],
+    pieces: &[IoSlice<'_>],
+    control: &[u8],
+) -> io::Result<usize> {
+    // SAFETY: null pointers and zero lengths are values of the structure.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = name.as_ptr().cast_mut().cast();
+    header.msg_namelen = name.len() as libc::socklen_t;
+    header.msg_iov = pieces.as_ptr().cast_mut().cast();
+    header.msg_iovlen = pieces.len() as _;
+    header.msg_control = control.as_ptr().cast_mut().cast();
+    header.msg_controllen = control.len() as _;
+    // SAFETY: the call reads through each pointer, as far as the length beside it says, and writes through none.
+    let len = unsafe {
+        libc::sendmsg(
+            socket.as_raw_fd(),
+            std::ptr::from_ref(&header),
+            libc::MSG_NOSIGNAL,
+        )
+    };
+    usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }
 
 /// `getsockopt`; what the kernel does not fill is zero.

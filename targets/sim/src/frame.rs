@@ -338,7 +338,7 @@ fn has_ports(protocol: u8) -> bool {
 
 fn link_header(medium: Medium) -> u8 {
     match medium {
-        Medium::Ip => 0,
+        Medium::Ip | Medium::Socket => 0,
         Medium::Ethernet(_) => 14,
     }
 }

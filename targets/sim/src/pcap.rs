@@ -31,7 +31,7 @@ impl<W: Write> Writer<W> {
     /// When the header cannot be written.
     pub fn new(mut out: W, medium: Medium, base: Duration) -> io::Result<Writer<W>> {
         let link_type = match medium {
-            Medium::Ip => LINKTYPE_RAW,
+            Medium::Ip | Medium::Socket => LINKTYPE_RAW,
             Medium::Ethernet(_) => LINKTYPE_ETHERNET,
         };
         out.write_all(&MAGIC.to_le_bytes())?;

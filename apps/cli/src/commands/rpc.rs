@@ -47,9 +47,9 @@ pub(crate) enum Command {
 /// Answer each call by its own bytes
 #[derive(clap::Args)]
 pub(crate) struct Serve {
-    /// The port, at the first address of the stack
-    #[arg(long, default_value_t = 7000, value_parser = clap::value_parser!(u16).range(1..))]
-    port: u16,
+    /// The port, at the first address of the stack; by default 7000, or that of a UDP socket
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     /// Serve so many calls, then end
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     calls: Option<u64>,
@@ -104,10 +104,11 @@ pub(crate) fn run(command: &Command) -> Outcome {
 }
 
 fn serve(args: &Serve) -> Outcome {
+    let port = args.device.port(args.port, 7000)?;
     let mut endpoint = args.device.endpoint()?;
     let own = args.device.addresses().next();
     let own = own.ok_or_else(|| Exit::usage("there is no address to listen on; give --addr"))?;
-    let at = SocketAddr::new(own, args.port);
+    let at = SocketAddr::new(own, port);
     let options = MessageOptions {
         size: args.max_size as usize,
         ..MessageOptions::default()

@@ -36,9 +36,9 @@ const SPARE_FILES: u64 = 64;
 pub(crate) struct Args {
     /// The directory
     dir: PathBuf,
-    /// The port to listen on, at each address
-    #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
-    port: u16,
+    /// The port to listen on, at each address; by default 80, or that of a UDP socket
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     /// Maximum number of connections that wait to be accepted
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
@@ -63,7 +63,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = Arc::new(directory(&args.dir)?);
-    let hosts = Arc::new(Hosts::new(args.device.addresses(), args.hosts.clone()));
+    let hosts = Arc::new(Hosts::new(args.device.reached_at()?, args.hosts.clone()));
+    let port = args.device.port(args.port, 80)?;
     let mut shares = Shares::new(args.max_connections as usize);
     if let Some(max) = args.max_per_network {
         shares.per_prefix = max as usize;
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let network = args.device.start()?;
         let mut accepting = tokio::task::JoinSet::new();
         for address in args.device.addresses() {
-            let at = SocketAddr::new(address, args.port);
+            let at = SocketAddr::new(address, port);
             let listener = network
                 .listen(at, args.backlog)
                 .map_err(|e| Exit::environment(format!("cannot listen on {at}: {e}")))?;

@@ -66,6 +66,8 @@ impl Stack {
     pub fn interface(&self) -> &str {
         match &self.setup.device {
             DeviceSpec::Tun(name) | DeviceSpec::Packet(name) => name,
+            // The kernel chooses one for each peer.
+            DeviceSpec::Udp(_) => "udp",
         }
     }
 

@@ -55,6 +55,12 @@ pub(super) fn is_unicast(ip: &Ip) -> bool {
     u128::from_be_bytes(*ip) > 1 && ip[0] != 0xff
 }
 
+/// Whether an address can be that of this host or of another one as programs on this host see it: a unicast or a
+/// loopback address.
+pub(super) fn is_of_a_host(ip: &Ip) -> bool {
+    is_unicast(ip) || (is_ipv4(ip) && ip[12] == 127) || u128::from_be_bytes(*ip) == 1
+}
+
 /// One of the interface's addresses and the subnet that it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subnet {
@@ -136,6 +142,13 @@ mod tests {
         }
         for good in ["10.0.0.1", "223.255.255.255", "fe80::1", "2001:db8::1"] {
             assert!(is_unicast(&ip(good)), "{good}");
+            assert!(is_of_a_host(&ip(good)), "{good}");
+        }
+        for loopback in ["127.0.0.1", "127.255.0.9", "::1"] {
+            assert!(is_of_a_host(&ip(loopback)), "{loopback}");
+        }
+        for bad in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "ff02::1"] {
+            assert!(!is_of_a_host(&ip(bad)), "{bad}");
         }
     }
 }

@@ -9,7 +9,7 @@ use hawser_time::Instant;
 
 use crate::wire::{Medium, RxFrame, TxFrame};
 
-use super::address::{Ip, UNSPECIFIED, is_ipv4, is_unicast};
+use super::address::{Ip, UNSPECIFIED, is_ipv4};
 use super::arp::{self, Arp, Operation};
 use super::checksum::Sum;
 use super::ethernet::{self, EtherType, Mac};
@@ -98,7 +98,7 @@ impl Interface {
         if frame.csum == Csum::Unverified && !is_intact_v6(packet) {
             return Err(DropReason::Checksum);
         }
-        let to_us = self.owns(&packet.net.dst_ip) && packet.net.src_ip != UNSPECIFIED;
+        let to_us = self.is_ours(&packet.net.dst_ip) && packet.net.src_ip != UNSPECIFIED;
         match header.kind {
             icmp::v6::NEIGHBOUR_SOLICITATION => self.solicitation(now, packet),
             icmp::v6::NEIGHBOUR_ADVERTISEMENT => self.advertisement(now, packet),
@@ -121,7 +121,7 @@ impl Interface {
     /// been ours, and a lower MTU only if the packet was too big for it (RFC 5927, 7; RFC 8201, 4).
     fn error<'a>(&mut self, packet: &Packet<'a>, quote: Net, error: Icmp) -> Result<Ingress<'a>, DropReason> {
         let mut error = error;
-        if !self.owns(&quote.src_ip) || !is_unicast(&quote.dst_ip) {
+        if !self.is_ours(&quote.src_ip) || !self.is_a_peers(&quote.dst_ip) {
             return Err(DropReason::Quote);
         }
         if error.kind == ICMP_TOO_BIG {
@@ -210,7 +210,7 @@ impl Interface {
     /// address on it.
     fn discovers(&self, packet: &Packet<'_>) -> Result<Mac, DropReason> {
         match self.medium {
-            Medium::Ip => Err(DropReason::Ignored),
+            Medium::Ip | Medium::Socket => Err(DropReason::Ignored),
             Medium::Ethernet(_) if packet.net.ttl != ndisc::HOP_LIMIT => Err(DropReason::Malformed),
             Medium::Ethernet(own) => Ok(own),
         }
@@ -394,6 +394,9 @@ impl Interface {
 
     /// Whether one more frame of our own may wait to be taken.
     fn may_reply(&mut self) -> bool {
+        if self.medium == Medium::Socket {
+            return false; // The kernel answers for the host.
+        }
         let may = self.outgoing.waiting.len() < MAX_REPLIES;
         if !may {
             self.counters.count(DropReason::RateLimited);

@@ -28,7 +28,7 @@ impl Interface {
         let hop = self.next_hop(&net.dst_ip)?;
         if net.src_ip == UNSPECIFIED {
             net.src_ip = self.source_for(&net.dst_ip, &hop).ok_or(Unreachable::Family)?;
-        } else if !self.owns(&net.src_ip) || is_ipv4(&net.src_ip) != is_ipv4(&net.dst_ip) {
+        } else if !self.is_ours(&net.src_ip) || is_ipv4(&net.src_ip) != is_ipv4(&net.dst_ip) {
             return Err(Unreachable::Source);
         }
         (net.version, net.hdr_len) = if is_ipv4(&net.dst_ip) {
@@ -137,7 +137,7 @@ impl Interface {
 
     fn link_len(&self) -> usize {
         match self.medium {
-            Medium::Ip => 0,
+            Medium::Ip | Medium::Socket => 0,
             Medium::Ethernet(_) => ethernet::HEADER,
         }
     }
@@ -154,9 +154,9 @@ impl Interface {
         }
     }
 
-    /// On a wire of bare IP everything goes to its other end.
+    /// On a wire of bare IP everything goes to its other end, and from a socket the host's kernel knows the way.
     fn find_hop(&self, dst: &Ip) -> Result<Ip, Unreachable> {
-        if !is_unicast(dst) || self.owns(dst) || self.subnets.iter().any(|s| s.is_broadcast(dst)) {
+        if !self.is_a_peers(dst) || self.subnets.iter().any(|s| s.is_broadcast(dst)) {
             return Err(Unreachable::Destination);
         }
         let family = is_ipv4(dst);
@@ -164,7 +164,7 @@ impl Interface {
             return Err(Unreachable::Family);
         }
         match self.medium {
-            Medium::Ip => Ok(*dst),
+            Medium::Ip | Medium::Socket => Ok(*dst),
             Medium::Ethernet(_) if self.is_neighbour(dst) => Ok(*dst),
             Medium::Ethernet(_) => {
                 let gateway = self.gateways.iter().find(|g| is_ipv4(g) == family);
@@ -193,6 +193,13 @@ impl Interface {
             && !self.owns(ip)
             && self.subnets.iter().any(|s| s.holds(ip))
             && !self.subnets.iter().any(|s| s.is_broadcast(ip))
+    }
+
+    /// Whether a packet for `ip` that the wire delivers is for us, and one from it may leave: behind a socket the
+    /// kernel has the host's addresses, which come and go.
+    #[inline]
+    pub(super) fn is_ours(&self, ip: &Ip) -> bool {
+        self.medium == Medium::Socket || self.owns(ip)
     }
 
     /// Whether `ip` is one of our addresses.

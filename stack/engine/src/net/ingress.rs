@@ -5,7 +5,7 @@ use hawser_time::Instant;
 
 use crate::wire::{Medium, RxFrame};
 
-use super::address::{UNSPECIFIED, is_unicast};
+use super::address::{UNSPECIFIED, is_of_a_host, is_unicast};
 use super::ethernet::{self, EtherType};
 use super::ipv6::{Problem, Refusal};
 use super::verdict::{DropReason, Ingress};
@@ -61,7 +61,7 @@ impl Interface {
                 (4, icmp::PROTOCOL_V4) => self.icmp_v4(now, frame, &packet),
                 (6, icmp::PROTOCOL_V6) => self.icmp_v6(now, frame, &packet),
                 // Of IPv4 that is settled: nothing is taken that is not for an own address.
-                (6, _) if !self.owns(&packet.net.dst_ip) => Err(DropReason::NotForUs),
+                (6, _) if !self.is_ours(&packet.net.dst_ip) => Err(DropReason::NotForUs),
                 (_, _) if packet.is_trimmed() => Ok(Ingress::Trimmed {
                     net: packet.net,
                     head: packet.transport(),
@@ -137,7 +137,7 @@ impl Interface {
         let alone = |reason: DropReason| (Refusal::from(reason), None);
         let (kind, offset) = match self.medium {
             Medium::Ethernet(own) => (ethernet::read(frame.head, own).map_err(alone)?, ethernet::HEADER),
-            Medium::Ip => match frame.head.first().map(|first| first >> 4) {
+            Medium::Ip | Medium::Socket => match frame.head.first().map(|first| first >> 4) {
                 Some(4) => (EtherType::Ipv4, 0),
                 Some(6) => (EtherType::Ipv6, 0),
                 Some(_) => return Err(alone(DropReason::Malformed)),
@@ -163,10 +163,10 @@ impl Interface {
         if !ipv4::is_intact(bytes, &header) {
             return Err(DropReason::Checksum);
         }
-        if !is_unicast(&header.net.src_ip) || self.owns(&header.net.src_ip) {
+        if !self.is_a_peers(&header.net.src_ip) {
             return Err(DropReason::Source);
         }
-        if !self.owns(&header.net.dst_ip) {
+        if !self.is_ours(&header.net.dst_ip) {
             return Err(DropReason::NotForUs);
         }
         if header.is_fragment {
@@ -179,13 +179,27 @@ impl Interface {
         let net = ipv6::read(&frame.head[offset..])?;
         // Only a host that checks whether its address is free writes without one (RFC 4862, 5.4.2).
         let is_nameless = net.src_ip == UNSPECIFIED && net.protocol == icmp::PROTOCOL_V6;
-        if !(is_unicast(&net.src_ip) || is_nameless) || self.owns(&net.src_ip) {
+        if !self.is_a_peers(&net.src_ip) && !is_nameless {
             return Err(DropReason::Source);
         }
-        if !self.owns(&net.dst_ip) && !self.listens_to(&net.dst_ip) {
+        if !self.is_ours(&net.dst_ip) && !self.listens_to(&net.dst_ip) {
             return Err(DropReason::NotForUs);
         }
         trim(frame, net, offset)
+    }
+
+    /// Whether an address can be a peer's: another host's, and behind a socket that of other programs on this host.
+    #[inline]
+    pub(super) fn is_a_peers(&self, ip: &[u8; 16]) -> bool {
+        match self.medium {
+            Medium::Socket => is_of_a_host(ip),
+            Medium::Ip | Medium::Ethernet(_) => is_unicast(ip) && !self.owns(ip),
+        }
+    }
+
+    /// Whether the wire gives us one port of the host, whichever that is.
+    pub fn has_one_port(&self) -> bool {
+        self.medium == Medium::Socket
     }
 
     /// Whether `group` is one that neighbour discovery listens to.

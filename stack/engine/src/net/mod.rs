@@ -44,7 +44,7 @@ pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
 pub(crate) use egress::network_len;
 pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 
-use address::{Ip, Subnet, is_unicast};
+use address::{Ip, Subnet, is_of_a_host, is_unicast};
 use hawser_time::Instant;
 use neighbour::Neighbours;
 use outgoing::Outgoing;
@@ -94,7 +94,7 @@ impl Interface {
         let mut subnets = config
             .addresses
             .iter()
-            .map(subnet)
+            .map(|address| subnet(address, caps.medium))
             .collect::<Result<Vec<_>, _>>()?;
         if let Medium::Ethernet(mac) = caps.medium
             && subnets.iter().any(|s| !is_ipv4(&s.own))
@@ -132,7 +132,7 @@ impl Interface {
             outgoing: Outgoing::default(),
             counters: Counters::default(),
         };
-        let needs_neighbours = caps.medium != Medium::Ip;
+        let needs_neighbours = matches!(caps.medium, Medium::Ethernet(_));
         match interface
             .gateways
             .iter()
@@ -201,9 +201,13 @@ impl Interface {
 }
 
 /// An own address and its subnet, if it can be one.
-fn subnet((ip, bits): &(IpAddr, u8)) -> Result<Subnet, ConfigError> {
+fn subnet((ip, bits): &(IpAddr, u8), medium: Medium) -> Result<Subnet, ConfigError> {
     let subnet = Subnet::new(*ip, *bits).ok_or(ConfigError::PrefixLength(*ip, *bits))?;
-    if !is_unicast(&subnet.own) || subnet.is_broadcast(&subnet.own) {
+    let is_one_hosts = match medium {
+        Medium::Socket => is_of_a_host(&subnet.own),
+        Medium::Ip | Medium::Ethernet(_) => is_unicast(&subnet.own),
+    };
+    if !is_one_hosts || subnet.is_broadcast(&subnet.own) {
         return Err(ConfigError::Address(*ip));
     }
     Ok(subnet)

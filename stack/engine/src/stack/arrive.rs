@@ -199,6 +199,9 @@ impl Stack {
                 ((*head, *tail), *csum) = (opened, Csum::Unverified);
                 let mut ports = tables.udp.iter();
                 let found = ports.find(|(port, _)| *port == net.dst_port);
+                // Behind a socket the port is the operator's choice: it stands for the first one.
+                let usual = tables.udp.first().filter(|_| self.interface.has_one_port());
+                let found = found.or(usual);
                 found.map_or(Taker::NoParser, |(_, parser)| Taker::Parser(*parser))
             }
             None => Taker::NoParser,

@@ -91,7 +91,11 @@ impl Ports {
         })
     }
 
+    /// Where there is one port in all, as at a socket of the host, connections leave from a listener's too.
     fn is_free(&self, local: End, remote: End) -> bool {
+        if self.range.start() == self.range.end() {
+            return !self.used.contains(&(local, remote));
+        }
         let any_address = (ANYBODY.0, local.1);
         ![(local, remote), (local, ANYBODY), (any_address, ANYBODY)]
             .iter()
@@ -114,6 +118,17 @@ mod tests {
         ports.give(own, ANYBODY);
         assert!(ports.take(own, ANYBODY));
         assert!(!ports.share(own), "held alone");
+    }
+
+    #[test]
+    fn the_only_port_is_a_listeners_and_one_connections_to_each_remote() {
+        let mut ports = Ports::new(4433..=4433, Rand::of(3));
+        let (own, near, far) = ([1; 16], ([2; 16], 80), ([3; 16], 80));
+        assert!(ports.take((own, 4433), ANYBODY));
+        assert_eq!(ports.pick(own, near), Some(4433));
+        assert!(ports.take((own, 4433), near));
+        assert_eq!(ports.pick(own, near), None);
+        assert_eq!(ports.pick(own, far), Some(4433));
     }
 
     #[test]

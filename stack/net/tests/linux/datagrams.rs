@@ -4,16 +4,24 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use hawser_net::{Endpoint, host};
+use hawser_net::host::Setup;
+use hawser_net::{Endpoint, Network, host};
+use hawser_testing::internet_checksum;
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_v4, linux_v6, poll_until, ready};
 
 /// An endpoint of the program in UDP.
 pub(crate) fn endpoint(stage: &Stage) -> TestResult<Endpoint> {
+    open(stage.setup())
+}
+
+fn open(setup: &Setup) -> TestResult<Endpoint> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
     let program = hawser_load::programs::resolve(&program.display().to_string(), &[])?;
-    Ok(host::open(program, stage.setup())?)
+    Ok(host::open(program, setup)?)
 }
 
 /// Linux verifies the checksum of each answer, and shows what it holds and where it comes from.
@@ -82,4 +90,42 @@ pub(crate) fn other_ports_are_unreachable(stage: &Stage) -> TestResult {
         assert_eq!(kind, ErrorKind::ConnectionRefused);
     }
     Ok(())
+}
+
+/// An ICMP error that comes while the task that drives a stack on a UDP socket sleeps: the socket has no datagram, and
+/// yet the task wakes up at once, not when it looks at its holders a second later.
+pub(crate) fn an_error_wakes_up_the_task_of_a_socket(_: &Stage) -> TestResult {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let own = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+        let network = Network::start(open(&Setup::at_socket(own))?)?;
+        let peer = UdpSocket::bind("127.0.0.1:0")?;
+        peer.set_read_timeout(Some(TIMEOUT))?;
+        let mut stream = network.connect(peer.local_addr()?).await?;
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"question").await?;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(peer.recv(&mut [0; 100])?, 8);
+        // "Port unreachable" (RFC 792) about that datagram, as a router would send it.
+        let (source, destination) = (own.port().to_be_bytes(), peer.local_addr()?.port().to_be_bytes());
+        let mut icmp = vec![3, 3, 0, 0, 0, 0, 0, 0];
+        icmp.extend([
+            0x45, 0, 0, 36, 0, 0, 0x40, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1,
+        ]);
+        icmp.extend([source, destination, [0, 16], [0, 0]].concat());
+        icmp.extend(b"question");
+        let sum = internet_checksum(&[&icmp]);
+        icmp[2..4].copy_from_slice(&sum);
+        let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
+        raw.send_to(&icmp, &SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
+        let (probe, begin) = (stream.probe(), Instant::now());
+        while probe.observe("errors") != Some(1) {
+            if begin.elapsed() > Duration::from_millis(600) {
+                return Err("the task has not woken up".into());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    })
 }

@@ -61,6 +61,7 @@ const TESTS: &[Test] = tests![
     capture::tshark_finds_nothing_wrong,
     datagrams::a_program_in_udp_answers_sockets,
     datagrams::other_ports_are_unreachable,
+    datagrams::an_error_wakes_up_the_task_of_a_socket,
 ];
 
 fn main() -> ExitCode {

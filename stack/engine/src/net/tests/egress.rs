@@ -314,3 +314,65 @@ fn errors_are_sent_at_a_limited_rate() {
     interface.unreachable_reply(Instant::from_nanos(5 + 100_000_000), &frame(&packet));
     assert_eq!(interface.outgoing().len(), 1);
 }
+
+/// An IPv4 packet of a protocol: these bytes behind its header.
+fn ipv4(src: [u8; 4], dst: [u8; 4], protocol: u8, bytes: &[u8]) -> Vec<u8> {
+    let total = 20 + bytes.len() as u8;
+    let mut packet = vec![0x45, 0, 0, total, 0, 0, 0x40, 0, 64, protocol, 0, 0];
+    packet.extend(src.into_iter().chain(dst));
+    let sum = internet_checksum(&[&packet]);
+    packet[10..12].copy_from_slice(&sum);
+    packet.extend(bytes);
+    packet
+}
+
+/// Behind a socket of the host the kernel has the addresses: loopback and the host's own are peers, what is delivered is
+/// ours, and nothing is answered.
+#[test]
+fn behind_a_socket_of_the_host_its_addresses_are_taken_and_nothing_is_answered() {
+    let addresses = [("192.0.2.2", 24), ("127.0.0.1", 8)];
+    let on = |medium| Interface::new(config(&addresses[..], &[]), &caps(medium));
+    assert_eq!(on(Medium::Ip).err(), Some(ConfigError::Address(ip("127.0.0.1"))));
+    let mut interface = on(Medium::Socket).unwrap();
+    for (dst, src) in [
+        ("127.0.0.9", "127.0.0.1"),
+        ("192.0.2.2", "192.0.2.2"),
+        ("203.0.113.7", "192.0.2.2"),
+    ] {
+        let mut net = to(dst);
+        assert_eq!(interface.route(&mut net), Ok(1500), "{dst}");
+        assert_eq!(from_bytes(net.src_ip), ip(src), "{dst}");
+    }
+    for bad in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.255"] {
+        assert_eq!(
+            interface.route(&mut to(bad)),
+            Err(Unreachable::Destination),
+            "{bad}"
+        );
+    }
+    assert_eq!(interface.route(&mut to("2001:db8::1")), Err(Unreachable::Family));
+    // An address that the host got later.
+    let mut net = to("203.0.113.7");
+    net.src_ip = to_bytes(ip("198.51.100.4"));
+    assert_eq!(interface.route(&mut net), Ok(1500));
+    let own = [192, 0, 2, 2];
+    for (src, dst) in [
+        (own, own),
+        ([127, 0, 0, 1], [127, 0, 0, 9]),
+        ([203, 0, 113, 7], [198, 51, 100, 4]),
+    ] {
+        let packet = ipv4(src, dst, 17, &[0; 12]);
+        let taken = interface.ingress(Instant::ORIGIN, &frame(&packet));
+        assert!(
+            matches!(taken, Ingress::Packet { .. }),
+            "{src:?} {dst:?} {taken:?}"
+        );
+        interface.unreachable_reply(Instant::ORIGIN, &frame(&packet));
+        interface.refused_reply(Instant::ORIGIN, &frame(&packet));
+    }
+    let mut echo = vec![8, 0, 0, 0, 0, 1, 0, 1];
+    let sum = internet_checksum(&[&echo]);
+    echo[2..4].copy_from_slice(&sum);
+    interface.ingress(Instant::ORIGIN, &frame(&ipv4([203, 0, 113, 7], own, 1, &echo)));
+    assert_eq!(interface.outgoing().len(), 0);
+}

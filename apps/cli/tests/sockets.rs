@@ -1,0 +1,166 @@
+//! Programs in UDP on sockets of the host (`--dev udp:ADDRESS:PORT`), for a user who may do nothing.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use hawser_temporary::Folder;
+use serde_json::Value;
+
+use crate::everybody;
+
+/// The user that owns nothing, by convention.
+const NOBODY: u32 = 65_534;
+
+/// A process that ends with its test, and what it prints.
+struct Running {
+    process: Child,
+    /// Open as long as it runs: it prints a line for each connection.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The command in a folder that everybody may enter, with a program in UDP.
+struct Place {
+    folder: Folder,
+    hawser: PathBuf,
+}
+
+impl Place {
+    fn new() -> Place {
+        let (folder, hawser) = everybody::copy();
+        fs::write(folder.join("program.mtp"), stop_and_wait_in_udp()).expect("a file");
+        Place { folder, hawser }
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(&self.hawser);
+        command.current_dir(&*self.folder).args(arguments.split(' '));
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent");
+        }
+        command
+    }
+
+    /// A server, once it has reported that it listens there.
+    fn serve(&self, arguments: &str, at: &str) -> Running {
+        let mut command = self.command(arguments);
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        let server = Running {
+            process,
+            _output: output,
+        };
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(message["listening"], at);
+        server
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        self.command(arguments).output().expect("it runs")
+    }
+}
+
+/// The example of the README, in UDP instead of IP, with packets that fit into every interface of the host.
+fn stop_and_wait_in_udp() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
+    let text = fs::read_to_string(file).expect("the example");
+    let ports = "ip.dst_ip = c.rip;  ip.src_port = c.lport;  ip.dst_port = c.rport;";
+    let in_udp = text
+        .replace("ip(253)", "udp(4791)")
+        .replace("MSS = 1400", "MSS = 1000")
+        .replace("ip.dst_ip = c.rip;", ports);
+    assert_eq!(
+        in_udp.matches("port = c.").count(),
+        2 + 2,
+        "the example has changed"
+    );
+    in_udp
+}
+
+/// A port of the loopback address that was free a moment ago.
+fn free_port() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.local_addr().expect("it is bound").port()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_file_is_served_and_fetched_through_udp_sockets_without_privileges() {
+    let place = Place::new();
+    let port = free_port();
+    let bytes: Vec<u8> = (0..200_000_u32).map(|i| (i.wrapping_mul(i) / 7) as u8).collect();
+    fs::write(place.folder.join("file"), &bytes).expect("a file");
+    let at = format!("0.0.0.0:{port}");
+    let _server = place.serve(
+        &format!("serve . --program program.mtp --dev udp:{at} --json"),
+        &at,
+    );
+    for own in ["127.0.0.1:0", "0.0.0.0:0", "127.0.0.5:0"] {
+        let url = format!("http://127.0.0.1:{port}/file");
+        let got = place.run(&format!(
+            "get {url} --program program.mtp --dev udp:{own} -o - --max-time 60"
+        ));
+        assert!(got.status.success(), "{own}: {}", errors(&got));
+        assert!(got.stdout == bytes, "{own}: {} bytes", got.stdout.len());
+    }
+}
+
+#[test]
+fn calls_through_udp_sockets_are_answered_without_privileges() {
+    let place = Place::new();
+    let port = free_port();
+    let at = format!("127.0.0.1:{port}");
+    let _server = place.serve(
+        &format!("rpc serve --program program.mtp --dev udp:{at} --json"),
+        &at,
+    );
+    let called = place.run(&format!(
+        "rpc call {at} --program program.mtp --dev udp:0.0.0.0:0 --calls 100 --size 3000 --json"
+    ));
+    assert!(called.status.success(), "{}", errors(&called));
+    let result: Value = serde_json::from_slice(&called.stdout).expect("JSON");
+    assert_eq!((&result["calls"], &result["failed"]), (&100.into(), &0.into()));
+}
+
+#[test]
+fn a_socket_takes_programs_in_udp_alone_and_no_addresses() {
+    let place = Place::new();
+    for (arguments, code, reported) in [
+        ("serve . --dev udp:127.0.0.1:4433", 4, "not in UDP"),
+        ("serve . --dev udp:127.0.0.1:0", 2, "port other than 0"),
+        ("serve . --dev udp:127.0.0.1:4433 --port 80", 2, "no other"),
+        (
+            "serve . --dev udp:127.0.0.1:4433 --addr 10.9.0.1/24",
+            2,
+            "--addr is for",
+        ),
+        (
+            "serve . --dev udp:127.0.0.1:4433 --gateway 10.9.0.1",
+            2,
+            "--gateway is for",
+        ),
+        ("proxy --dev udp:127.0.0.1:0", 2, "is for `hawser serve`"),
+        ("serve . --dev udp:4433", 2, "no address with a port"),
+        ("serve . --dev tun:hawser0", 2, "--addr ADDR/LEN"),
+    ] {
+        let output = place.run(arguments);
+        let message = errors(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {message}");
+        assert!(message.contains(reported), "{arguments}: {message}");
+    }
+}

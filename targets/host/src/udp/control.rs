@@ -1,0 +1,306 @@
+//! What a datagram is accompanied by: addresses, and control messages (cmsg(3)) as bytes.
+//!
+//! Addresses are those of the engine: 16 bytes, IPv4 mapped into IPv6.
+
+use std::ffi::c_int;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::size_of;
+use std::os::fd::BorrowedFd;
+
+use hawser_engine::net::is_ipv4;
+
+use crate::sys;
+
+/// Bytes of `struct cmsghdr` with its padding, and what lengths of control messages are rounded up to.
+const HEADER: usize = size_of::<usize>() + 2 * size_of::<c_int>();
+const ALIGN: usize = size_of::<usize>();
+/// Room for all control messages that are asked for, those of the error queue included.
+const ROOM: usize = 512;
+/// Bytes of the longest socket address in use, `struct sockaddr_in6`.
+const NAME: usize = 28;
+/// `struct sockaddr_in`.
+const NAME_V4: usize = 16;
+/// UDP's limits of <linux/udp.h>, which libc has under no name: the socket option that merges received datagrams.
+const UDP_GRO: c_int = 104;
+
+/// One end of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct End {
+    pub(crate) ip: [u8; 16],
+    pub(crate) port: u16,
+}
+
+/// What accompanies a datagram that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub(crate) remote: End,
+    /// The source address; zero: the kernel chooses it.
+    pub(crate) local: [u8; 16],
+    /// The number of the interface; 0: by the routing table.
+    pub(crate) interface: u32,
+    /// DSCP and ECN.
+    pub(crate) tos: u8,
+    /// The hop limit; 0: the kernel's.
+    pub(crate) ttl: u8,
+    /// Bytes of each datagram but the last, where the bytes are several; 0: they are one.
+    pub(crate) segment: u16,
+}
+
+/// What accompanies a datagram that was received, or an error of the error queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Incoming {
+    /// The sender; of an error the destination of the datagram that it is about.
+    pub(crate) remote: End,
+    pub(crate) local: Option<[u8; 16]>,
+    pub(crate) interface: u32,
+    pub(crate) tos: u8,
+    pub(crate) ttl: u8,
+    pub(crate) segment: u16,
+    /// Bytes received.
+    pub(crate) len: usize,
+    /// There was more than the buffers had room for.
+    pub(crate) is_cut: bool,
+    pub(crate) error: Option<Failure>,
+}
+
+/// `struct sock_extended_err`, and who reported it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) errno: u32,
+    pub(crate) origin: u8,
+    pub(crate) kind: u8,
+    pub(crate) code: u8,
+    /// The MTU of EMSGSIZE.
+    pub(crate) info: u32,
+    pub(crate) offender: Option<[u8; 16]>,
+}
+
+/// `sendmsg` of a datagram, or of several of the same length, from a socket of the family.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    is_v6: bool,
+    to: &Outgoing,
+    pieces: &[IoSlice<'_>],
+) -> io::Result<usize> {
+    let (name, name_len) = write_name(is_v6, to);
+    let mut control = Writer::default();
+    control.addresses(is_v6, to);
+    sys::send_message(socket, &name[..name_len], pieces, control.written())
+}
+
+/// `recvmsg`; from the error queue where `errors`.
+pub(crate) fn receive(
+    socket: BorrowedFd<'_>,
+    pieces: &mut [IoSliceMut<'_>],
+    errors: bool,
+) -> io::Result<Incoming> {
+    let (mut name, mut control) = ([0; NAME], [0; ROOM]);
+    let flags = if errors { libc::MSG_ERRQUEUE } else { 0 };
+    let received = sys::receive_message(socket, &mut name, pieces, &mut control, flags)?;
+    let mut incoming = Incoming {
+        remote: read_name(&name[..received.name.min(NAME)]).unwrap_or(End { ip: [0; 16], port: 0 }),
+        local: None,
+        interface: 0,
+        tos: 0,
+        ttl: 0,
+        segment: 0,
+        len: received.len,
+        is_cut: received.flags & libc::MSG_TRUNC != 0,
+        error: None,
+    };
+    for (level, kind, value) in messages(&control[..received.control.min(ROOM)]) {
+        incoming.note(level, kind, value);
+    }
+    Ok(incoming)
+}
+
+impl Incoming {
+    /// Takes what one control message says.
+    fn note(&mut self, level: c_int, kind: c_int, value: &[u8]) {
+        let number = |value: &[u8]| {
+            value
+                .first_chunk()
+                .map_or(0, |bytes| c_int::from_ne_bytes(*bytes))
+        };
+        match (level, kind) {
+            (libc::SOL_IP, libc::IP_PKTINFO) => {
+                // The interface, the local address of the route, and the destination in the header.
+                if let (index, Some(address)) = (number(value), value.get(8..12)) {
+                    self.interface = index.unsigned_abs();
+                    self.local = address.first_chunk().map(|octets| mapped(*octets));
+                }
+            }
+            (libc::SOL_IPV6, libc::IPV6_PKTINFO) => {
+                self.local = value.first_chunk().copied();
+                self.interface = number(value.get(16..).unwrap_or(&[])).unsigned_abs();
+            }
+            (libc::SOL_IP, libc::IP_TOS) => self.tos = value.first().copied().unwrap_or(0),
+            (libc::SOL_IPV6, libc::IPV6_TCLASS) => self.tos = number(value) as u8,
+            (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
+                self.ttl = number(value) as u8;
+            }
+            (libc::SOL_UDP, UDP_GRO) => self.segment = u16::try_from(number(value)).unwrap_or(0),
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+                self.error = failure(value);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn failure(value: &[u8]) -> Option<Failure> {
+    let fixed: &[u8; 16] = value.first_chunk()?;
+    Some(Failure {
+        errno: u32::from_ne_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]),
+        origin: fixed[4],
+        kind: fixed[5],
+        code: fixed[6],
+        info: u32::from_ne_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]),
+        offender: read_name(&value[16..]).map(|end| end.ip),
+    })
+}
+
+fn mapped(octets: [u8; 4]) -> [u8; 16] {
+    std::net::Ipv4Addr::from(octets).to_ipv6_mapped().octets()
+}
+
+/// A socket address of either family.
+fn read_name(name: &[u8]) -> Option<End> {
+    let family = u16::from_ne_bytes(*name.first_chunk()?);
+    let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
+    let ip = match c_int::from(family) {
+        libc::AF_INET => mapped(*name.get(4..)?.first_chunk()?),
+        libc::AF_INET6 => *name.get(8..)?.first_chunk()?,
+        _ => return None,
+    };
+    Some(End { ip, port })
+}
+
+/// The destination as a socket of the family has it. On an IPv6 socket an IPv4 address is a mapped one.
+fn write_name(is_v6: bool, to: &Outgoing) -> ([u8; NAME], usize) {
+    let mut name = [0; NAME];
+    let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+    name[..2].copy_from_slice(&(family as u16).to_ne_bytes());
+    name[2..4].copy_from_slice(&to.remote.port.to_be_bytes());
+    if !is_v6 {
+        name[4..8].copy_from_slice(&to.remote.ip[12..]);
+        return (name, NAME_V4);
+    }
+    name[8..24].copy_from_slice(&to.remote.ip);
+    if is_link_local(&to.remote.ip) {
+        name[24..].copy_from_slice(&to.interface.to_ne_bytes());
+    }
+    (name, NAME)
+}
+
+/// fe80::/10 (RFC 4291, 2.4): it means nothing without an interface.
+fn is_link_local(ip: &[u8; 16]) -> bool {
+    ip[0] == 0xfe && ip[1] & 0xc0 == 0x80
+}
+
+/// Control messages in the making.
+struct Writer {
+    bytes: [u8; ROOM],
+    len: usize,
+}
+
+impl Default for Writer {
+    fn default() -> Writer {
+        Writer {
+            bytes: [0; ROOM],
+            len: 0,
+        }
+    }
+}
+
+impl Writer {
+    fn written(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    fn put(&mut self, level: c_int, kind: c_int, value: &[u8]) {
+        let at = self.len;
+        let end = at + HEADER + value.len();
+        let word = size_of::<usize>();
+        self.bytes[at..at + word].copy_from_slice(&(HEADER + value.len()).to_ne_bytes());
+        self.bytes[at + word..at + word + 4].copy_from_slice(&level.to_ne_bytes());
+        self.bytes[at + word + 4..at + HEADER].copy_from_slice(&kind.to_ne_bytes());
+        self.bytes[at + HEADER..end].copy_from_slice(value);
+        self.len = end.next_multiple_of(ALIGN);
+    }
+
+    fn addresses(&mut self, is_v6: bool, to: &Outgoing) {
+        let is_to_v4 = is_ipv4(&to.remote.ip);
+        if to.local != [0; 16] || to.interface != 0 {
+            if is_v6 {
+                // Of an IPv4 destination too: the kernel takes a mapped source.
+                let mut info = [0; 20];
+                info[..16].copy_from_slice(&to.local);
+                info[16..].copy_from_slice(&to.interface.to_ne_bytes());
+                self.put(libc::SOL_IPV6, libc::IPV6_PKTINFO, &info);
+            } else {
+                let mut info = [0; 12];
+                info[..4].copy_from_slice(&to.interface.to_ne_bytes());
+                info[4..8].copy_from_slice(&to.local[12..]);
+                self.put(libc::SOL_IP, libc::IP_PKTINFO, &info);
+            }
+        }
+        let (level, tos, ttl) = if is_to_v4 {
+            (libc::SOL_IP, libc::IP_TOS, libc::IP_TTL)
+        } else {
+            (libc::SOL_IPV6, libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT)
+        };
+        if to.tos != 0 {
+            self.put(level, tos, &c_int::from(to.tos).to_ne_bytes());
+        }
+        if to.ttl != 0 {
+            self.put(level, ttl, &c_int::from(to.ttl).to_ne_bytes());
+        }
+        if to.segment != 0 {
+            self.put(libc::SOL_UDP, libc::UDP_SEGMENT, &to.segment.to_ne_bytes());
+        }
+    }
+}
+
+/// The control messages in these bytes: level, type, value.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (c_int, c_int, &[u8])> {
+    std::iter::from_fn(move || {
+        let word = size_of::<usize>();
+        let len = usize::from_ne_bytes(*bytes.first_chunk()?);
+        let value = bytes.get(HEADER..len)?;
+        let level = c_int::from_ne_bytes(*bytes.get(word..)?.first_chunk()?);
+        let kind = c_int::from_ne_bytes(*bytes.get(word + 4..)?.first_chunk()?);
+        bytes = bytes.get(len.next_multiple_of(ALIGN)..).unwrap_or(&[]);
+        Some((level, kind, value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_messages_are_read_as_they_were_written() {
+        let mut writer = Writer::default();
+        writer.put(1, 2, &[7]);
+        writer.put(3, 4, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let read: Vec<_> = messages(writer.written()).collect();
+        assert_eq!(read, [(1, 2, &[7][..]), (3, 4, &[1, 2, 3, 4, 5, 6, 7, 8])]);
+        let space = |len| HEADER + usize::next_multiple_of(len, ALIGN);
+        assert_eq!(writer.len, space(1) + space(8));
+    }
+
+    #[test]
+    fn control_messages_that_are_no_messages_end_the_list() {
+        for (len, held) in [
+            (0usize, HEADER),
+            (HEADER - 1, HEADER),
+            (HEADER + 9, HEADER + 8),
+            (usize::MAX, 64),
+        ] {
+            let mut bytes = vec![0; held];
+            bytes[..size_of::<usize>()].copy_from_slice(&len.to_ne_bytes());
+            assert_eq!(messages(&bytes).count(), 0, "{len} of {held}");
+        }
+    }
+}

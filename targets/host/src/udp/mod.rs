@@ -1,0 +1,490 @@
+//! Datagrams through an ordinary UDP socket of the host: no privilege, and no address of the stack's own.
+//!
+//! The engine's packets are of IP here too: their headers stand for what the kernel reports of a datagram, and for what it
+//! is to do with one.
+
+mod addresses;
+mod arrivals;
+mod control;
+mod headers;
+mod interfaces;
+
+use std::ffi::c_int;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use hawser_engine::net::{is_ipv4, to_bytes};
+use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::{OpenError, WireCounters, sys};
+use arrivals::Arrivals;
+use control::{End, Failure, Outgoing};
+use headers::{Flow, QUOTE, Report};
+use interfaces::Interfaces;
+
+/// What the socket's buffers are asked to hold; the kernel clamps that to net.core.rmem_max and wmem_max.
+const BUFFER_BYTES: usize = 4 << 20;
+/// Datagrams that one system call sends, at most (UDP_MAX_SEGMENTS of Linux before 6.9), and their bytes.
+const MAX_TOGETHER: usize = 64;
+const MAX_TOGETHER_BYTES: usize = 65_000;
+/// Pieces that one system call takes, at most (IOV_MAX).
+const MAX_PIECES: usize = 1024;
+/// Errors that are read in a row, at most.
+const ERRORS_IN_A_ROW: usize = 16;
+/// Times that a system call is tried in a row: the socket reports errors of earlier datagrams instead.
+const TRIES: usize = 4;
+
+/// The origins of errors, and what libc has under no name.
+const FROM_HERE: u8 = libc::SO_EE_ORIGIN_LOCAL;
+const FROM_ICMP: [u8; 2] = [libc::SO_EE_ORIGIN_ICMP, libc::SO_EE_ORIGIN_ICMP6];
+const UDP_GRO: c_int = 104;
+const PROBE: c_int = 3;
+
+/// A UDP socket: the stack is one more program of the host, at one port of it.
+///
+/// Which addresses it has, where packets go and what fits into them is the kernel's affair. Packets of other protocols
+/// cannot be sent.
+#[derive(Debug)]
+pub struct UdpWire {
+    socket: UdpSocket,
+    own: End,
+    is_v6: bool,
+    addresses: Vec<(IpAddr, u8)>,
+    caps: Caps,
+    arrivals: Arrivals,
+    interfaces: Interfaces,
+    counters: WireCounters,
+    /// Datagrams that leave by one system call, at most; 1 where the kernel or the device cannot cut.
+    together: usize,
+    /// The socket has reported an error: its error queue is not empty.
+    has_errors: bool,
+    /// What was read last was no datagram, and there may be more: the socket is not readable anew for that.
+    is_unfinished: bool,
+    /// The socket did not take all frames: writability is news.
+    is_full: bool,
+}
+
+/// The addresses that a socket at `at` has now.
+///
+/// # Errors
+/// When the kernel does not list them.
+pub fn addresses_at(at: IpAddr) -> io::Result<Vec<IpAddr>> {
+    let standing = addresses::standing(at)?;
+    Ok(standing.addresses.into_iter().map(|(ip, _)| ip).collect())
+}
+
+/// What a system call has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    Datagrams,
+    /// No datagram, but there may be some behind.
+    Else,
+    Nothing,
+}
+
+/// What came of sending.
+enum Sent {
+    Taken,
+    /// The socket is full.
+    Full,
+    /// The kernel does not take several as one.
+    NotTogether,
+    Refused,
+}
+
+impl UdpWire {
+    /// Opens a socket at this address and port. 0.0.0.0 stands for all IPv4 addresses of the host, and `::` for all
+    /// that it has; port 0 for any that is free.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(at: SocketAddr) -> Result<UdpWire, OpenError> {
+        let is_v6 = at.is_ipv6();
+        let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
+            .map_err(OpenError::io("open a UDP socket"))?;
+        prepare(&socket, at).map_err(OpenError::io("set the UDP socket up"))?;
+        socket
+            .bind(&at.into())
+            .map_err(OpenError::needs("CAP_NET_BIND_SERVICE", "bind the UDP socket"))?;
+        let rx_queue_bytes = socket
+            .recv_buffer_size()
+            .map_err(OpenError::io("read the size of the receive buffer"))?
+            as u64
+            / 2;
+        let socket = UdpSocket::from(socket);
+        let bound = socket
+            .local_addr()
+            .map_err(OpenError::io("read the UDP socket's address"))?;
+        let standing = addresses::standing(at.ip()).map_err(OpenError::io("list the host's addresses"))?;
+        Ok(UdpWire {
+            socket,
+            own: End {
+                ip: to_bytes(at.ip()),
+                port: bound.port(),
+            },
+            is_v6,
+            addresses: standing.addresses,
+            caps: Caps {
+                medium: Medium::Socket,
+                mtu: standing.mtu,
+                tx_csum: true,
+                gso_max: 0,
+                rx_queue_bytes,
+            },
+            arrivals: Arrivals::default(),
+            interfaces: Interfaces::default(),
+            counters: WireCounters::default(),
+            together: MAX_TOGETHER,
+            has_errors: false,
+            is_unfinished: false,
+            is_full: false,
+        })
+    }
+
+    /// The host's addresses that the socket has, with their prefix lengths, as they were when it was opened; that of the
+    /// default route is the first of its family. Datagrams for addresses that came later are received nevertheless.
+    #[must_use]
+    pub fn addresses(&self) -> &[(IpAddr, u8)] {
+        &self.addresses
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.own.port
+    }
+
+    /// Counts since it was opened.
+    #[must_use]
+    pub fn counters(&self) -> WireCounters {
+        self.counters
+    }
+
+    /// Sleeps until a datagram or an error waits, or the socket takes datagrams again after it was full, or `limit` is
+    /// over; without a limit, for as long as it takes. A signal may end it early.
+    ///
+    /// # Errors
+    /// When the socket cannot be waited for.
+    pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        if self.next_deadline().is_some() {
+            return Ok(());
+        }
+        sys::wait(self.socket.as_fd(), self.is_full, limit)
+    }
+
+    /// One system call's datagrams.
+    fn receive_some(&mut self) -> io::Result<Came> {
+        self.counters.system_calls += 1;
+        let received = control::receive(self.socket.as_fd(), &mut [self.arrivals.buffer()], false);
+        match received {
+            Ok(incoming) if incoming.is_cut || incoming.remote.port == 0 => self.counters.malformed += 1,
+            Ok(incoming) => {
+                let local = incoming.local.unwrap_or(self.own.ip);
+                if incoming.interface != 0 {
+                    self.interfaces.note(incoming.remote, local, incoming.interface);
+                }
+                let own = End {
+                    ip: local,
+                    port: self.own.port,
+                };
+                self.counters.received += self.arrivals.take(&incoming, own);
+                return Ok(Came::Datagrams);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Came::Nothing),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if is_fatal(&error) => return Err(error),
+            Err(_) => self.has_errors = true,
+        }
+        Ok(Came::Else)
+    }
+
+    /// Takes datagrams until none waits or the batch is full.
+    fn receive_batch(&mut self, max: usize) -> io::Result<()> {
+        let mut last = Came::Datagrams;
+        let (mut calls, mut others) = (0, 0);
+        while calls < self.arrivals.appetite() && others < TRIES && !self.arrivals.is_full(max) {
+            last = self.receive_some()?;
+            match last {
+                Came::Datagrams => calls += 1,
+                Came::Else => others += 1,
+                Came::Nothing => break,
+            }
+        }
+        self.arrivals.sated(last == Came::Nothing);
+        self.is_unfinished = last == Came::Else;
+        Ok(())
+    }
+
+    /// Takes what the error queue has from the network, and returns the MTU that this host has found too small for what
+    /// was sent last, if the queue has that.
+    fn read_errors(&mut self) -> Option<u32> {
+        let mut too_big = None;
+        for _ in 0..ERRORS_IN_A_ROW {
+            let mut quote = [0; QUOTE];
+            self.counters.system_calls += 1;
+            let read = control::receive(self.socket.as_fd(), &mut [IoSliceMut::new(&mut quote)], true);
+            let Ok(incoming) = read else {
+                self.has_errors = false;
+                return too_big;
+            };
+            let Some(error) = incoming.error else { continue };
+            if FROM_ICMP.contains(&error.origin) {
+                let flow = self.flow(incoming.local, incoming.remote);
+                if error.errno == libc::EHOSTUNREACH as u32 {
+                    // By the routing table, the next time.
+                    self.interfaces.forget(incoming.remote, flow.from.ip);
+                }
+                self.report(&flow, &error, &quote[..incoming.len.min(QUOTE)], incoming.len);
+            } else if error.origin == FROM_HERE && error.errno == libc::EMSGSIZE as u32 {
+                too_big = Some(error.info);
+            }
+        }
+        self.has_errors = true;
+        too_big
+    }
+
+    /// The headers' content of a datagram from here.
+    fn flow(&self, local: Option<[u8; 16]>, remote: End) -> Flow {
+        Flow {
+            from: End {
+                ip: local.unwrap_or(self.own.ip),
+                port: self.own.port,
+            },
+            to: remote,
+            tos: 0,
+            ttl: 0,
+        }
+    }
+
+    /// An error becomes a packet of ICMP for the engine.
+    fn report(&mut self, flow: &Flow, error: &Failure, quote: &[u8], len: usize) {
+        let is_too_big = error.errno == libc::EMSGSIZE as u32;
+        let report = Report {
+            by: error.offender.unwrap_or(flow.to.ip),
+            flow: *flow,
+            kind: error.kind,
+            code: error.code,
+            mtu: if is_too_big { error.info } else { 0 },
+            quote,
+            len,
+        };
+        if !self.arrivals.report(&report) {
+            self.counters.refused += 1;
+        }
+    }
+
+    /// A datagram was longer than the interface takes: that is reported as a router does (RFC 1191; RFC 8201).
+    fn too_big(&mut self, frame: &TxFrame, to: &Outgoing, header: usize, mtu: u32) {
+        let is_v4 = is_ipv4(&to.remote.ip);
+        let error = Failure {
+            errno: libc::EMSGSIZE as u32,
+            origin: FROM_HERE,
+            kind: if is_v4 { 3 } else { 2 },
+            code: if is_v4 { 4 } else { 0 },
+            info: mtu,
+            offender: Some(to.local),
+        };
+        let flow = self.flow(Some(to.local), to.remote);
+        self.report(&flow, &error, &frame.head[header..], frame.len() - header);
+    }
+
+    /// Sends one datagram, or several of the same length.
+    fn send(&mut self, frames: &[TxFrame], to: &Outgoing, header: usize) -> io::Result<Sent> {
+        let mut to = *to;
+        to.interface = self.interfaces.find(to.remote, to.local);
+        if frames.len() > 1 {
+            to.segment = (frames[0].len() - header) as u16;
+        }
+        let pieces = pieces(frames, header);
+        for _ in 0..TRIES {
+            self.counters.system_calls += 1;
+            let Err(error) = control::send(self.socket.as_fd(), self.is_v6, &to, &pieces) else {
+                return Ok(Sent::Taken);
+            };
+            match error.kind() {
+                ErrorKind::WouldBlock => return Ok(Sent::Full),
+                ErrorKind::Interrupted => continue,
+                _ if is_fatal(&error) => return Err(error),
+                // Its own, or that of an earlier datagram, which the kernel reports once.
+                _ => self.has_errors = true,
+            }
+            match error.raw_os_error() {
+                Some(libc::EIO) if frames.len() > 1 => {
+                    // The device completes no checksums, and so the kernel cuts nothing for it.
+                    self.together = 1;
+                    return Ok(Sent::NotTogether);
+                }
+                Some(libc::EINVAL | libc::EMSGSIZE) if frames.len() > 1 => return Ok(Sent::NotTogether),
+                Some(libc::EMSGSIZE) => {
+                    // If the queue has no such error of this host, it was a router's about an earlier one.
+                    if let Some(mtu) = self.read_errors() {
+                        self.too_big(&frames[0], &to, header, mtu);
+                        return Ok(Sent::Refused);
+                    }
+                }
+                Some(libc::ECONNREFUSED | libc::EPROTO | libc::ENOPROTOOPT) => {}
+                _ if to.interface != 0 => {
+                    // It has gone, or does not lead there.
+                    self.interfaces.forget(to.remote, to.local);
+                    to.interface = 0;
+                }
+                Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN) => {}
+                _ => return Ok(Sent::Refused),
+            }
+        }
+        Ok(Sent::Refused)
+    }
+}
+
+impl Wire for UdpWire {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        if !self.arrivals.is_waiting() {
+            self.receive_batch(max)?;
+            if self.has_errors {
+                self.read_errors();
+            }
+        }
+        Ok(self.arrivals.hand_out(max))
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        self.arrivals.frame(i)
+    }
+
+    fn release(&mut self) {
+        self.arrivals.release();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let (mut taken, mut together) = (0, self.together);
+        self.is_full = false;
+        while let Some(frame) = frames.get(taken) {
+            let read = headers::read(&frame.head);
+            let Some((to, header)) = read.filter(|(to, _)| self.is_v6 || is_ipv4(&to.remote.ip)) else {
+                self.counters.refused += 1;
+                taken += 1;
+                continue;
+            };
+            let count = alike(&frames[taken..], &to, together);
+            match self.send(&frames[taken..taken + count], &to, header)? {
+                Sent::Taken => self.counters.sent += count as u64,
+                Sent::Refused => self.counters.refused += count as u64,
+                Sent::NotTogether => {
+                    together = 1;
+                    continue;
+                }
+                Sent::Full => {
+                    self.is_full = true;
+                    break;
+                }
+            }
+            taken += count;
+        }
+        Ok(taken)
+    }
+
+    /// Datagrams and errors wait that were found while others were read or sent.
+    fn next_deadline(&self) -> Option<Instant> {
+        let is_due = self.arrivals.is_waiting() || self.has_errors || self.is_unfinished;
+        is_due.then_some(Instant::ORIGIN)
+    }
+}
+
+impl AsFd for UdpWire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for UdpWire {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// How many frames from the front are datagrams of one flow that one system call can send: all are as long as the first,
+/// but for the last, which may be shorter.
+fn alike(frames: &[TxFrame], to: &Outgoing, max: usize) -> usize {
+    let size = frames[0].len();
+    let (mut bytes, mut parts, mut count) = (size, 1 + frames[0].payload.len(), 1);
+    for frame in frames[1..].iter().take(max.saturating_sub(1)) {
+        let Some((other, header)) = headers::read(&frame.head) else {
+            break;
+        };
+        let len = frame.len();
+        (bytes, parts) = (bytes + len, parts + 1 + frame.payload.len());
+        if other != *to || len > size || len == header || bytes > MAX_TOGETHER_BYTES || parts > MAX_PIECES {
+            break;
+        }
+        count += 1;
+        if len < size {
+            break;
+        }
+    }
+    count
+}
+
+/// What the datagrams of these frames hold.
+fn pieces(frames: &[TxFrame], header: usize) -> Vec<IoSlice<'_>> {
+    let mut pieces = Vec::with_capacity(frames.iter().map(|frame| 1 + frame.payload.len()).sum());
+    for frame in frames {
+        pieces.push(IoSlice::new(&frame.head[header..]));
+        pieces.extend(frame.payload.iter().map(|piece| IoSlice::new(piece.bytes())));
+    }
+    pieces
+}
+
+/// Whether the socket itself is gone. All else speaks of a datagram, or of a network that may come back.
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT)
+    )
+}
+
+/// Sets up what the socket reports of each datagram, and of those that did not arrive.
+fn prepare(socket: &Socket, at: SocketAddr) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    socket.set_recv_buffer_size(BUFFER_BYTES)?;
+    socket.set_send_buffer_size(BUFFER_BYTES)?;
+    let fd = socket.as_fd();
+    let yes: c_int = 1;
+    let ip = [
+        (libc::IP_PKTINFO, yes),
+        (libc::IP_RECVTOS, yes),
+        (libc::IP_RECVTTL, yes),
+        (libc::IP_RECVERR, yes),
+        // Packets are not fragmented, and the engine keeps the paths' MTUs.
+        (libc::IP_MTU_DISCOVER, PROBE),
+    ];
+    for (option, value) in ip {
+        sys::set_option(fd, libc::SOL_IP, option, &value)?;
+    }
+    if at.is_ipv6() {
+        socket.set_only_v6(!at.ip().is_unspecified())?;
+        let ip = [
+            (libc::IPV6_RECVPKTINFO, yes),
+            (libc::IPV6_RECVTCLASS, yes),
+            (libc::IPV6_RECVHOPLIMIT, yes),
+            (libc::IPV6_RECVERR, yes),
+            (libc::IPV6_MTU_DISCOVER, PROBE),
+        ];
+        for (option, value) in ip {
+            sys::set_option(fd, libc::SOL_IPV6, option, &value)?;
+        }
+    }
+    match sys::set_option(fd, libc::SOL_UDP, UDP_GRO, &yes) {
+        // Linux before 5.0: datagrams come one by one.
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        result => result,
+    }
+}
