@@ -129,6 +129,7 @@ const RULES: Killer = (
         "--skip",
         "requests_that_only_begin",
         "rules::",
+        "silence::",
     ],
 );
 /// The first seeds of its swarm.

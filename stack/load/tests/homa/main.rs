@@ -11,6 +11,7 @@
 mod calls;
 mod golden;
 mod rules;
+mod silence;
 mod wire;
 
 use calls::cable::{Cable, cable};

@@ -9,7 +9,7 @@ use super::wire::*;
 use super::*;
 
 /// No packet.
-const NOTHING: [u8; 0] = [];
+pub const NOTHING: [u8; 0] = [];
 /// Bytes of data in a packet of 1,500: less the headers of IPv4 and of data.
 const FULL: u64 = 1_500 - 20 - 56;
 
@@ -386,78 +386,6 @@ fn forged_resends_make_no_flood() {
 }
 
 #[test]
-fn a_server_without_a_reply_is_busy_and_its_client_waits() {
-    let mut stage = Stage::new(&[]);
-    stage.request(1, 1, (0, 1));
-    stage.take();
-    assert_eq!(stage.accepted().1, [9]);
-    stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
-    let sent = stage.take();
-    assert_eq!((kinds(&sent), sent[0].get(SENDER_ID)), (vec![BUSY], CALL | 1));
-    // A client goes on as long as BUSY comes, and ends after 100 ms of nothing. It asks after 5 ms, then twice as late
-    // each time, and every quarter of those 100 ms at least.
-    let mut stage = Stage::new(&[]);
-    let call = stage.call(10);
-    let id = stage.take()[0].get(SENDER_ID) | 1;
-    for wait in [5_000, 10_000, 20_000].into_iter().chain([25_000; 20]) {
-        assert_eq!(kinds(&stage.wait(wait - 100)), NOTHING, "{wait}");
-        let sent = stage.wait(100);
-        assert_eq!(
-            (
-                kinds(&sent),
-                sent[0].get(RESEND_OFFSET),
-                sent[0].get(RESEND_LENGTH)
-            ),
-            (vec![RESEND], 0, 0xffff_ffff)
-        );
-        stage.put(BUSY, &[(SENDER_ID, id)], &[]);
-        stage.take();
-    }
-    assert_eq!(kinds(&stage.wait(99_900)), vec![RESEND; 3]);
-    assert_eq!(stage.end_of(call), None);
-    stage.wait(100);
-    assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
-    assert_eq!(stage.stack.contexts(), 1);
-}
-
-/// Otherwise the server would give up a long reply that has to wait until shorter ones have been granted.
-#[test]
-fn a_client_that_grants_nothing_shows_that_it_lives() {
-    let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
-    let mut reply = |len| {
-        stage.call(10);
-        let id = stage.take()[0].get(SENDER_ID) | 1;
-        let fields = [
-            (SENDER_ID, id),
-            (MESSAGE_LENGTH, len),
-            (INCOMING, 1_000),
-            (DATA_CUTOFF_VERSION, 1),
-        ];
-        stage.put(DATA, &fields, &[1; 1_000]);
-        (id, kinds(&stage.take()))
-    };
-    let (short, sent) = reply(200_000);
-    assert_eq!(sent, [GRANT]);
-    let (long, sent) = reply(900_000);
-    assert_eq!(
-        sent, NOTHING,
-        "one message of each host, the one with the least left"
-    );
-    let mut shown = 0;
-    for _ in 0..50 {
-        let of_long = |packet: &Packet| packet.get(SENDER_ID) == long ^ 1;
-        let sent: Vec<_> = stage.wait(20_000).into_iter().filter(of_long).collect();
-        assert!(sent.iter().all(|packet| packet.kind() == BUSY));
-        shown += sent.len();
-        stage.put(BUSY, &[(SENDER_ID, short)], &[]);
-    }
-    assert!(
-        (34..=41).contains(&shown),
-        "every 25 to 30 ms of a second: {shown}"
-    );
-}
-
-#[test]
 fn a_server_that_knows_nothing_of_a_call_gets_it_anew() {
     let mut stage = Stage::new(&[]);
     let id = sending(&mut stage, 70_000);
@@ -504,47 +432,8 @@ fn a_client_that_knows_nothing_of_a_call_ends_it_at_the_server() {
     assert_eq!(stage.end_of(call), Some(&Notice::Closed), "it may have the reply");
 }
 
-#[test]
-fn a_request_that_stops_in_the_middle_is_forgotten_after_100_ms() {
-    let mut stage = Stage::new(&[]);
-    stage.request(2_000, 2_000, (0, 1_000));
-    let asked = kinds(&stage.wait(99_000));
-    assert_eq!(asked, vec![RESEND; 5], "after 5, 15, 35, 60 and 85 ms");
-    stage.wait(1_000);
-    assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
-    // Nothing of it was delivered: its client may begin anew.
-    stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
-    assert_eq!(kinds(&stage.take()), [UNKNOWN]);
-    stage.request(2_000, 2_000, (0, 1_000));
-    stage.request(2_000, 2_000, (1_000, 2_000));
-    stage.take();
-    assert_eq!(stage.accepted().1, [9; 2_000]);
-}
-
-#[test]
-fn a_server_asks_for_the_acknowledgement_of_its_reply() {
-    let mut stage = Stage::new(&[]);
-    let (call, sent) = stage.replies(10);
-    assert_eq!((kinds(&sent), sent[0].get(SENDER_ID)), (vec![DATA], CALL | 1));
-    assert_eq!(kinds(&stage.wait(1_900)), NOTHING);
-    assert_eq!(kinds(&stage.wait(100)), [NEED_ACK]);
-    assert_eq!(kinds(&stage.wait(3_900)), NOTHING, "twice as late each time");
-    assert_eq!(kinds(&stage.wait(100)), [NEED_ACK]);
-    stage.put(ACK, &[], &[]);
-    stage.take();
-    assert_eq!(stage.end_of(call), Some(&Notice::Closed));
-    // A late copy of the request is not served again, also when the application has let go of the call; 20 ms later it
-    // is forgotten.
-    is_remembered(&mut stage);
-    stage.stack.release(call);
-    stage.wait(19_900);
-    is_remembered(&mut stage);
-    stage.wait(100);
-    assert_eq!(stage.stack.contexts(), 1);
-}
-
 /// Late packets of the test's call, whose request of one byte was served, get no answer, and it is served once.
-fn is_remembered(stage: &mut Stage) {
+pub fn is_remembered(stage: &mut Stage) {
     stage.request(1, 1, (0, 1));
     stage.put(DATA, &[(MESSAGE_LENGTH, 1), (INCOMING, 1)], &[9]); // of a sender with other cutoffs
     stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
@@ -587,20 +476,6 @@ fn a_call_without_a_reply_from_its_application_is_not_begun_anew() {
     is_remembered(&mut stage);
     stage.wait(100);
     assert_eq!(stage.stack.contexts(), 1);
-}
-
-#[test]
-fn a_client_that_never_acknowledges_counts_as_gone() {
-    let mut stage = Stage::new(&[]);
-    let (call, _) = stage.replies(10);
-    let asked = kinds(&stage.wait(99_000));
-    assert_eq!(asked, vec![NEED_ACK; 6], "after 2, 6, 14, 30, 55 and 80 ms");
-    assert_eq!(stage.end_of(call), None);
-    stage.wait(1_000);
-    assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
-    assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (2, (0, 0)));
-    stage.wait(120_000);
-    assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
 }
 
 /// Makes a call and replies to it; its number.
