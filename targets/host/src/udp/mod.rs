@@ -33,6 +33,8 @@ const MAX_TOGETHER: usize = 64;
 const MAX_TOGETHER_BYTES: usize = 65_000;
 /// Pieces that one system call takes, at most (IOV_MAX).
 const MAX_PIECES: usize = 1024;
+/// Pieces that a call takes without memory of its own: a head and a payload of each datagram.
+const USUAL_PIECES: usize = 2 * MAX_TOGETHER;
 /// Errors that are read in a row, at most.
 const ERRORS_IN_A_ROW: usize = 16;
 /// Times that a system call is tried in a row: the socket reports errors of earlier datagrams instead.
@@ -300,10 +302,18 @@ impl UdpWire {
         if frames.len() > 1 {
             to.segment = (frames[0].len() - header) as u16;
         }
-        let pieces = pieces(frames, header);
+        let count = frames.iter().map(|frame| 1 + frame.payload.len()).sum();
+        let (mut usual, mut many) = ([IoSlice::new(&[]); USUAL_PIECES], Vec::new());
+        let pieces = if count <= USUAL_PIECES {
+            &mut usual[..count]
+        } else {
+            many.resize(count, IoSlice::new(&[]));
+            &mut many[..]
+        };
+        describe(pieces, frames, header);
         for _ in 0..TRIES {
             self.counters.system_calls += 1;
-            let Err(error) = control::send(self.socket.as_fd(), self.is_v6, &to, &pieces) else {
+            let Err(error) = control::send(self.socket.as_fd(), self.is_v6, &to, pieces) else {
                 return Ok(Sent::Taken);
             };
             match error.kind() {
@@ -433,14 +443,15 @@ fn alike(frames: &[TxFrame], to: &Outgoing, max: usize) -> usize {
     count
 }
 
-/// What the datagrams of these frames hold.
-fn pieces(frames: &[TxFrame], header: usize) -> Vec<IoSlice<'_>> {
-    let mut pieces = Vec::with_capacity(frames.iter().map(|frame| 1 + frame.payload.len()).sum());
-    for frame in frames {
-        pieces.push(IoSlice::new(&frame.head[header..]));
-        pieces.extend(frame.payload.iter().map(|piece| IoSlice::new(piece.bytes())));
+/// Fills in what the datagrams of these frames hold.
+fn describe<'a>(pieces: &mut [IoSlice<'a>], frames: &'a [TxFrame], header: usize) {
+    let bytes = frames.iter().flat_map(|frame| {
+        let payload = frame.payload.iter().map(|piece| piece.bytes());
+        std::iter::once(&frame.head[header..]).chain(payload)
+    });
+    for (piece, bytes) in pieces.iter_mut().zip(bytes) {
+        *piece = IoSlice::new(bytes);
     }
-    pieces
 }
 
 /// Whether the socket itself is gone. All else speaks of a datagram, or of a network that may come back.
