@@ -52,6 +52,8 @@ pub(crate) struct Path {
     pub(crate) suspicion: Option<Suspicion>,
     /// What it carried when it was suspected was sent again elsewhere.
     pub(crate) resent: bool,
+    /// How many bytes its transport had been given, as `statistics.acked` counts, when it was suspected.
+    pub(crate) doubted_until: u64,
     /// What this side and the peer want of it, and the numbers of the last PATH_STATUS on it.
     pub(crate) ours: (PathStatus, u64),
     pub(crate) theirs: (PathStatus, u64),
@@ -117,6 +119,7 @@ impl Path {
             state,
             suspicion: None,
             resent: false,
+            doubted_until: 0,
             ours: (PathStatus::Active, 0),
             theirs: (PathStatus::Active, 0),
             exporter,
@@ -163,13 +166,22 @@ impl Path {
         self.overdraft > MAX_OVERDRAFT
     }
 
+    /// What it took may be lost for longer than others need to carry it: it is suspected, or was, and its
+    /// transport has not yet repaired what was outstanding then. After an outage that takes long: timeouts have
+    /// doubled, and the first acknowledgement is for a packet from before, a round trip of seconds.
+    pub(crate) fn is_doubted(&self) -> bool {
+        let statistics = &self.statistics;
+        let repairs = statistics.outstanding() > 0 && statistics.acked < self.doubted_until;
+        self.suspicion.is_some() || repairs
+    }
+
     /// Data may go on it, if `backups` may be used.
     pub(crate) fn takes_data(&self, backups: bool) -> bool {
         let status = self.status();
         let joined = matches!(self.state, State::Live | State::Joining | State::Greeting);
         joined
             && self.suspicion.is_none()
-            && (status == PathStatus::Active || (backups && status == PathStatus::Backup))
+            && (status == PathStatus::Active && !self.is_doubted() || backups && status <= PathStatus::Backup)
             && self.quota.is_none_or(|left| left > 0)
     }
 

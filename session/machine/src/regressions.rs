@@ -467,3 +467,50 @@ fn a_path_that_carries_everything_is_not_suspected() {
         "once nothing comes any more, and not before"
     );
 }
+
+/// After an outage the first acknowledgement is for a packet from before: the carrier lives, and its transport,
+/// whose timeouts are seconds by then, has not repaired what the outage lost. The next carrier takes all that.
+#[test]
+fn what_an_outage_lost_does_not_wait_for_the_transport_that_lost_it() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    let stream = pair.server.open().unwrap();
+    pair.server.room(CarrierId(0), 131_072, NOW);
+    pair.server
+        .write(stream, Bytes::from(vec![7; 50_000]), NOW)
+        .unwrap();
+    let sent = drain(&mut pair.server).0[&CarrierId(0)].len() as u64;
+    let mut figures = hawser_carrier::Statistics {
+        srtt: Duration::from_millis(50),
+        in_flight: sent,
+        ..hawser_carrier::Statistics::default()
+    };
+    for millisecond in (0..3_000).step_by(20) {
+        pair.server.statistics(CarrierId(0), figures, after(millisecond));
+        pair.server.timeout(after(millisecond));
+    }
+    (figures.acked, figures.in_flight) = (5_000, sent - 5_000);
+    (figures.srtt, figures.rttvar) = (Duration::from_millis(420), Duration::from_millis(760));
+    pair.server.statistics(CarrierId(0), figures, after(3_000));
+    let notices = drain(&mut pair.server).1;
+    let lives = Instruction::Notify(Notice::PathLive(CarrierId(0)));
+    assert!(notices.contains(&lives), "{notices:?}");
+
+    pair.server.admitted(CarrierId(1), false, after(3_013));
+    pair.server.room(CarrierId(1), 131_072, after(3_013));
+    let again = drain(&mut pair.server)
+        .0
+        .remove(&CarrierId(1))
+        .map_or(0, |bytes| bytes.len());
+    assert!(again >= 50_000, "{again} bytes of 50,000 went again");
+
+    // Once that is repaired, both carry.
+    (figures.acked, figures.in_flight) = (sent, 0);
+    pair.server.statistics(CarrierId(0), figures, after(3_500));
+    pair.server.statistics(CarrierId(1), figures, after(3_500));
+    pair.server.room(CarrierId(0), 131_072, after(3_500));
+    pair.server.room(CarrierId(1), 0, after(3_500));
+    pair.server
+        .write(stream, Bytes::from(vec![7; 1_000]), after(3_500))
+        .unwrap();
+    assert!(drain(&mut pair.server).0.contains_key(&CarrierId(0)));
+}

@@ -390,7 +390,7 @@ impl Session {
         let carrier = path.id;
         self.notify(Notice::PathUp(carrier));
         self.check_stalled(now);
-        self.resend_all_suspected(now);
+        self.resend_all_doubted(now);
         self.repeat_all(now);
     }
 }

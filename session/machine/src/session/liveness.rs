@@ -205,6 +205,7 @@ impl Session {
         }
         let first = path.suspicion.replace(suspicion).is_none();
         path.resent = false;
+        path.doubted_until = path.statistics.acked + path.statistics.outstanding();
         let carrier = path.id;
         let greeting = path.state == State::Greeting;
         if first {
@@ -214,7 +215,7 @@ impl Session {
         if greeting {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
-        self.resend_all_suspected(now);
+        self.resend_all_doubted(now);
         self.check_stalled(now);
     }
 
@@ -230,16 +231,14 @@ impl Session {
         self.check_stalled(now);
     }
 
-    /// Data of suspected carriers goes elsewhere, once there is an elsewhere.
-    pub(super) fn resend_all_suspected(&mut self, now: Instant) {
-        if self.usable() == 0 {
-            return;
-        }
+    /// What carriers took before they were suspected goes elsewhere, once there is an elsewhere.
+    pub(super) fn resend_all_doubted(&mut self, now: Instant) {
+        let usable = self.usable();
         for slot in 0..self.paths.len() {
             let Some(path) = self.paths[slot].as_mut() else {
                 continue;
             };
-            if path.suspicion.is_some() && !path.resent {
+            if path.is_doubted() && !path.resent && usable & !(1 << slot) != 0 {
                 path.resent = true;
                 self.resend(slot, now);
             }
