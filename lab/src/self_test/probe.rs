@@ -115,7 +115,8 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
     let probe = Pair::new(lab)?;
     let beside = Pair::new(lab)?;
     let over = AtomicBool::new(false);
-    let mut found = std::thread::scope(|scope| {
+    let mut wakes = Vec::new();
+    let found = std::thread::scope(|scope| {
         if let Some(load) = load {
             let (beside, over) = (&beside, &over);
             scope.spawn(move || beside.send(FULL, load as f64, &|_| !over.load(Ordering::Relaxed)));
@@ -135,25 +136,29 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
             datagram[..8].copy_from_slice(&sys::monotonic().as_nanos().to_be_bytes());
             // What is not sent is not received, and there are others.
             let _ = probe.from.send(&datagram);
+            let asleep = Instant::now();
             std::thread::sleep(PROBE_INTERVAL);
+            wakes.push(asleep.elapsed().saturating_sub(PROBE_INTERVAL).as_nanos() as f64 / 1e3);
         }
         let found = receiver.join().unwrap_or_default();
         over.store(true, Ordering::Relaxed);
         found
     });
-    found.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        found
-            .get(((found.len().max(1) - 1) as f64 * share) as usize)
-            .copied()
-    };
-    let at = |share| at(share).unwrap_or(f64::INFINITY);
     Ok(Delays {
-        min: at(0.0),
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99),
+        min: at(&found, 0.0),
+        p50: at(&found, 0.5),
+        p90: at(&found, 0.9),
+        p99: at(&found, 0.99),
+        wake_p99: at(&wakes, 0.99),
     })
+}
+
+/// What this share of the values does not exceed.
+fn at(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len().max(1) - 1) as f64 * share;
+    sorted.get(place as usize).copied().unwrap_or(f64::INFINITY)
 }
 
 /// Bits per second of frames that come through a line which is offered a fifth more than it has, so

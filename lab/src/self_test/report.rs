@@ -49,6 +49,9 @@ pub struct Delays {
     pub p90: f64,
     /// What 99 of a hundred do not.
     pub p99: f64,
+    /// By how much the sender of the probes, which sleeps between them, woke up late at most in 99 of a hundred
+    /// cases: what the machine itself adds each time that somebody waits, whatever carries the link.
+    pub wake_p99: f64,
 }
 
 /// What this machine adds by itself.
