@@ -1,5 +1,5 @@
 //! Frames that come together have the effects that they would have one by one: parsing ahead and
-//! looking contexts up ahead change nothing.
+//! looking contexts up ahead change nothing. And those that a late driver finds come before its timers.
 
 use crate::common;
 
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::cable::caps;
 use common::script::*;
 use common::{address, config, stack};
-use hawser_engine::TapEvent;
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
+use hawser_engine::{Stack, TapEvent};
 use hawser_ir::abi::*;
 use hawser_testing::internet_checksum;
 use hawser_time::Instant;
@@ -23,6 +23,17 @@ struct Tape {
     waiting: VecDeque<Vec<u8>>,
     batch: Vec<Vec<u8>>,
     sent: Vec<Vec<u8>>,
+}
+
+impl Tape {
+    fn new(waiting: VecDeque<Vec<u8>>) -> Tape {
+        Tape {
+            caps: caps(),
+            waiting,
+            batch: vec![],
+            sent: vec![],
+        }
+    }
 }
 
 impl Wire for Tape {
@@ -110,22 +121,21 @@ fn ip(protocol: u8, body: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// The program's packet from a peer's port to one of ours.
+fn body(port: u16, peer: u16, event: u8, flag: u8, seq: u16) -> Vec<u8> {
+    let [port, peer, seq] = [port, peer, seq].map(u16::to_be_bytes);
+    [&peer[..], &port, &[event, flag, 0, 0, 0, 0], &seq, &[9; 20]].concat()
+}
+
 /// Frames as a seed will have them: of few connections, now and then damaged or of another protocol.
 fn frames(seed: u64) -> VecDeque<Vec<u8>> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut below = |limit: u64| rng.u64(..limit);
     let mut frame = || {
-        let [port, peer] = [below(8), below(4)].map(|port| (port as u16).to_be_bytes());
+        let [port, peer] = [below(8), below(4)].map(|port| port as u16);
         let event = if below(3) == 0 { PACKET } else { OTHER_PACKET } as u8;
         let flag = [0, 0, 0, END, ADD_ID, DROP_ID][below(6) as usize];
-        let mut body = [
-            &peer[..],
-            &port,
-            &[event, flag, 0, 0, 0, 0],
-            &(below(65_536) as u16).to_be_bytes(),
-        ]
-        .concat();
-        body.extend([9; 20]);
+        let body = body(port, peer, event, flag, below(65_536) as u16);
         match below(20) {
             0 => ip(253, &body[..7]), // too short for its parser
             1 => ip(252, &body),      // nobody's
@@ -151,12 +161,7 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
     stack
         .listen(Instant::from_nanos(1), address(0, 3), 1)
         .expect("free");
-    let mut wire = Tape {
-        caps: caps(),
-        waiting: frames(seed),
-        batch: vec![],
-        sent: vec![],
-    };
+    let mut wire = Tape::new(frames(seed));
     while stack
         .poll(Instant::from_nanos(1), &mut wire)
         .expect("a tape does not fail")
@@ -192,4 +197,79 @@ fn frames_together_do_what_they_do_one_by_one() {
             assert!(alone == together, "seed {seed}, {batch} at a time");
         }
     }
+}
+
+/// A stack that takes one frame at a time, with a context whose timer is due at 10 ms, and the milliseconds at which
+/// it fires.
+fn waiting_for_an_answer() -> (Stack, Tape, Arc<Mutex<Vec<u64>>>) {
+    let fired = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&fired);
+    let script = script()
+        .on(PACKET, |step| {
+            step.new_context(FLOW);
+            step.timer_start_fresh(0, 10_000_000 - 1);
+            Outcome::Done
+        })
+        .on(OTHER_PACKET, |step| {
+            if step.ev.flag as u8 == END {
+                step.timer_stop(0);
+            }
+            Outcome::Done
+        })
+        .on(TIMER, move |step| {
+            log.lock().push(step.ev.header.now / 1_000_000);
+            Outcome::Done
+        });
+    let mut config = config(0);
+    config.limits.batch = 1;
+    let mut stack = stack(script, config);
+    let now = Instant::from_nanos(1);
+    stack.listen(now, address(0, 3), 1).expect("free");
+    let mut wire = Tape::new([ip(253, &body(3, 1, PACKET as u8, 0, 0))].into());
+    while stack.poll(now, &mut wire).expect("a tape does not fail") {}
+    assert_eq!(stack.next_deadline(), Some(Instant::from_nanos(10_000_000)));
+    (stack, wire, fired)
+}
+
+/// A process that got no processor for a while finds the answer behind other frames, and the timer that waited for it
+/// run out.
+#[test]
+fn a_late_driver_takes_in_what_has_arrived_before_it_fires_timers() {
+    let (mut stack, mut wire, fired) = waiting_for_an_answer();
+    let frame = |flag, seq| ip(253, &body(3, 1, OTHER_PACKET as u8, flag, seq));
+    wire.waiting = [frame(0, 1), frame(0, 2), frame(END, 3)].into();
+    while stack
+        .poll(Instant::from_nanos(12_000_000), &mut wire)
+        .expect("a tape does not fail")
+    {}
+    assert!(wire.waiting.is_empty());
+    assert_eq!(*fired.lock(), [0; 0], "the answer was there");
+    assert_eq!(stack.next_deadline(), None);
+}
+
+/// Timers give way for as long as they were late when the first frame came.
+#[test]
+fn a_flood_does_not_stop_timers() {
+    let (mut stack, mut wire, fired) = waiting_for_an_answer();
+    let mut late = Vec::new();
+    for millisecond in 12..30 {
+        wire.waiting = [ip(253, &body(3, 1, OTHER_PACKET as u8, 0, 1))].into();
+        stack
+            .poll(Instant::from_nanos(millisecond * 1_000_000), &mut wire)
+            .expect("a tape does not fail");
+        late.extend(fired.lock().drain(..));
+    }
+    assert_eq!(late, [14], "2 ms late at 12 ms");
+}
+
+/// Nothing is put off by a driver that comes in time.
+#[test]
+fn a_timer_fires_in_time_beside_a_frame() {
+    let (mut stack, mut wire, fired) = waiting_for_an_answer();
+    let frame = |flag| ip(253, &body(3, 1, OTHER_PACKET as u8, flag, 1));
+    wire.waiting = [frame(0), frame(END)].into();
+    stack
+        .poll(Instant::from_nanos(10_900_000), &mut wire)
+        .expect("a tape does not fail");
+    assert_eq!(*fired.lock(), [10]);
 }

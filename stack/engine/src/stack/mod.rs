@@ -48,6 +48,8 @@ use crate::wire::{Caps, Wire};
 
 /// How long timers wait when there was no room for their chains: 1 ms.
 const TIMER_RETRY: Duration = Duration::from_millis(1);
+/// How late a timer is, at least, where its driver came late: 1 ms.
+const LATE: Duration = Duration::from_millis(1);
 
 /// Runs a transport program on one interface, for one shard.
 ///
@@ -71,6 +73,8 @@ pub struct Stack {
     output: Output,
     /// Timers wait until then for want of room; the origin: they do not.
     timers_wait: Instant,
+    /// Until when late timers give way to frames; none while no frame waits.
+    catches_up: Option<Instant>,
     /// The number of the last buffer that addresses referred to.
     last_buffer: u32,
     /// The number of the last message of an endpoint.
@@ -169,6 +173,7 @@ impl Stack {
                 ..Output::default()
             },
             timers_wait: Instant::ORIGIN,
+            catches_up: None,
             last_buffer: 0,
             calls: stream(Purpose::Messages).bits() >> 2,
             work: Work::default(),
@@ -220,7 +225,8 @@ impl Stack {
         let mut any = self.run_waiting(now);
         any |= self.poll_source(now);
         any |= self.deliver_all(now);
-        any |= self.receive(now, wire)?;
+        let received = self.receive(now, wire)?;
+        any |= received;
         if self
             .interface
             .next_deadline()
@@ -229,7 +235,9 @@ impl Stack {
             self.interface.poll(now);
             any = true;
         }
-        any |= self.fire(now);
+        if !self.catches_up(now, received) {
+            any |= self.fire(now);
+        }
         any |= self.flush(now, wire)?;
         self.chains.state.unblock_all();
         self.chains.state.offer_again();
@@ -345,6 +353,23 @@ impl Stack {
     #[must_use]
     pub fn held_bytes(&self) -> (u64, u64) {
         (self.chains.state.tx_held, self.chains.state.rx_held)
+    }
+
+    /// Whether due timers give way to frames: a driver that comes late finds frames that arrived before the timers ran
+    /// out. If it fired those first, a process that got no processor for a while would take answers that it has for lost,
+    /// and its peers for gone. For as long as the timers are late already, so that no flood of frames stops them.
+    fn catches_up(&mut self, now: Instant, received: bool) -> bool {
+        if !received {
+            self.catches_up = None;
+            return false;
+        }
+        let late = self
+            .chains
+            .state
+            .timers
+            .next()
+            .map_or(Duration::ZERO, |due| now - due);
+        late >= LATE && now < *self.catches_up.get_or_insert(now + late)
     }
 
     /// Fires the timers that are due; true when it fired any.
