@@ -142,6 +142,9 @@ fn serve(args: &Serve) -> Outcome {
     Ok(())
 }
 
+/// After so many calls that failed, and none that was answered, no more are made.
+const HOPELESS: u64 = 8;
+
 /// The last replies leave, and come again where they were lost.
 fn linger(endpoint: &mut Endpoint) -> Outcome {
     let until = Instant::now() + Duration::from_millis(200);
@@ -217,6 +220,7 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
             Some(seconds) => begin.elapsed() < Duration::from_secs(seconds),
             None => made < args.calls,
         };
+        let is_more = is_more && (run.failed < HOPELESS || !run.histogram.is_empty());
         let mut is_busy = false;
         while is_more
             && under_way.len() < args.concurrency as usize

@@ -9,6 +9,9 @@ use super::error::{MessageError, RESET};
 use super::state::{At, Messages, Origin, Owner, Progress};
 use crate::{Handle, Notice, RequestError, Stack};
 
+/// For each request that may be unanswered, so many replies may be on their way.
+const REPLIES: usize = 16;
+
 impl Messages {
     /// Offers a call to the program; nothing when there is no room for it.
     pub(super) fn offer_native(
@@ -76,6 +79,13 @@ impl Messages {
     /// A call or a message has come, under a handle of its own. Beyond the limit it is given back to the program
     /// unread.
     pub(super) fn incoming(&mut self, stack: &mut Stack, now: Instant, socket: u64, handle: Handle) {
+        // Who does not take replies makes room for others.
+        while let Some(bound) = self.sockets.get(&socket)
+            && bound.serving >= bound.options.requests
+            && let Some(&oldest) = bound.replying.first()
+        {
+            self.end_request(stack, now, oldest);
+        }
         let limits = self.sockets.get(&socket).map(|bound| {
             let is_full = bound.serving >= bound.options.requests;
             (is_full, bound.options.size)
@@ -153,10 +163,33 @@ impl Messages {
             }
             Err(error) => return Err(MessageError::of_request(error, reply.len() as u64)),
         };
-        if let Some(served) = self.requests.get_mut(&request) {
-            served.progress = progress;
+        let Some(served) = self.requests.get_mut(&request) else {
+            return Ok(());
+        };
+        let (is_replied, socket) = (matches!(progress, Progress::Replied), served.socket);
+        served.progress = progress;
+        if let Some(bound) = self.sockets.get_mut(&socket) {
+            if is_replied {
+                bound.replying.remove(&request);
+                bound.replied.insert(request);
+                bound.serving -= 1;
+                self.give_up_old_replies(stack, now, socket);
+            } else {
+                bound.replying.insert(request);
+            }
         }
         Ok(())
+    }
+
+    /// Of replies that nobody acknowledges the oldest are given up, as the oldest half-open connections are of a SYN
+    /// cache (RFC 4987, 3.4): anybody can ask for replies without taking them.
+    fn give_up_old_replies(&mut self, stack: &mut Stack, now: Instant, socket: u64) {
+        while let Some(bound) = self.sockets.get(&socket)
+            && bound.replied.len() > REPLIES * bound.options.requests
+            && let Some(&oldest) = bound.replied.first()
+        {
+            self.end_request(stack, now, oldest);
+        }
     }
 }
 

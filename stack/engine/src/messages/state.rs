@@ -116,6 +116,10 @@ pub(super) struct Bound {
     pub(super) calls: usize,
     /// Requests that are not answered, those of the queue among them.
     pub(super) serving: usize,
+    /// Those of them whose reply the program has no room for, the oldest first.
+    pub(super) replying: BTreeSet<u64>,
+    /// Requests whose reply the program has, and that their callers have not acknowledged, the oldest first.
+    pub(super) replied: BTreeSet<u64>,
     /// A call found no room.
     pub(super) wants_room: bool,
     /// Why it does nothing any more.
@@ -359,6 +363,8 @@ impl Messages {
             queue: VecDeque::new(),
             calls: 0,
             serving: 0,
+            replying: BTreeSet::new(),
+            replied: BTreeSet::new(),
             wants_room: false,
             failed: None,
             by_peer: BTreeMap::new(),
@@ -673,7 +679,10 @@ impl Messages {
         let Some(bound) = self.sockets.get_mut(&served.socket) else {
             return;
         };
-        bound.serving -= 1;
+        bound.replying.remove(&request);
+        if !bound.replied.remove(&request) {
+            bound.serving -= 1;
+        }
         if matches!(served.progress, Progress::Waiting(_)) {
             bound.queue.retain(|waiting| *waiting != request);
         }

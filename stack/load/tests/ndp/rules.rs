@@ -558,6 +558,28 @@ fn the_first_windows_of_all_messages_to_a_host_are_bounded_together() {
     assert_eq!(begun(&stage.take()), [(call(5), 30)]);
 }
 
+/// Anybody can begin calls of whose replies nothing is ever acknowledged.
+#[test]
+fn hosts_that_answer_nothing_keep_nobody_else_waiting() {
+    let mut stage = Stage::new(&[]);
+    let mut call = |host: u8, len: usize| {
+        let called = stage
+            .stack
+            .call(stage.now, stage.endpoint, address(host, 80), &vec![1; len]);
+        let taken = called.expect("it is taken").is_some();
+        (
+            taken,
+            stage.take().iter().filter(|packet| packet.kind == DATA).count(),
+        )
+    };
+    // 60 packets are on their way to each, and 128 messages wait for each; what is beyond has to come later.
+    // Where no more can wait, messages begin at once.
+    let taken = [1, 2, 3].map(|host| (0..300).filter(|_| call(host, 10).0).count());
+    assert_eq!(taken, [188, 188, 300]);
+    assert_eq!(call(1, 10), (false, 0), "a crowd waits for it");
+    assert_eq!(call(4, 10), (true, 1), "another host is not concerned");
+}
+
 #[test]
 fn messages_that_wait_for_a_host_that_is_gone_fail_with_the_others() {
     let begin = || {
