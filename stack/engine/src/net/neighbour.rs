@@ -9,8 +9,8 @@
 //!                  forgotten <──────────────────── 3 tries ─┴───────────┘
 //! ```
 //!
-//! Packets wait for an Incomplete neighbour alone. Bounded: [`MAX_NEIGHBOURS`] entries,
-//! [`MAX_WAITING_EACH`] packets waiting for one and [`MAX_WAITING`] for all.
+//! Packets wait for an Incomplete neighbour alone. Bounded: [`MAX_NEIGHBOURS`] entries, of them
+//! [`MAX_ASKED`] Incomplete, [`MAX_WAITING_EACH`] packets waiting for one and [`MAX_WAITING`] for all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -24,6 +24,9 @@ use super::ethernet::Mac;
 
 /// The maximum number of entries.
 pub(super) const MAX_NEIGHBOURS: usize = 256;
+/// Of these, how many may be asked for at a time: a host that asks for us finds a place, however many absent ones we
+/// were made to send to.
+pub(super) const MAX_ASKED: usize = MAX_NEIGHBOURS / 2;
 /// The maximum number of packets that wait for one address; the oldest is dropped (RFC 4861, 7.2.2). Enough for
 /// the first packets of some thousand connections that are opened at once: one that is lost here
 /// costs its connection a second.
@@ -72,7 +75,7 @@ pub(super) enum Resolved {
     Pending,
     /// It is to be asked for now, and the packet is to wait.
     Unknown,
-    /// The table is full of neighbours that are being asked for.
+    /// As many as may be are being asked for.
     Full,
 }
 
@@ -120,7 +123,8 @@ impl Neighbours {
             }
             return Resolved::Known(neighbour.mac);
         }
-        if !self.make_room(|state| state != State::Incomplete) {
+        let asked = self.table.values().filter(|n| n.state == State::Incomplete);
+        if asked.count() >= MAX_ASKED || !self.make_room(|state| state != State::Incomplete) {
             return Resolved::Full;
         }
         self.insert(ip, State::Incomplete, [0; 6], now, now + RETRANS_TIMER);

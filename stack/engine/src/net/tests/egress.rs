@@ -8,7 +8,7 @@ use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 
 use super::{OWN_MAC, caps, config, frame, from_hex, station};
-use crate::net::neighbour::{MAX_NEIGHBOURS, MAX_WAITING, MAX_WAITING_EACH};
+use crate::net::neighbour::{MAX_ASKED, MAX_NEIGHBOURS, MAX_WAITING, MAX_WAITING_EACH};
 use crate::net::{ConfigError, DropReason, Ingress, Interface, Unreachable, from_bytes, to_bytes};
 use crate::wire::{Medium, PayRef, RxFrame, TxFrame};
 
@@ -265,6 +265,34 @@ fn neighbours_are_bounded() {
     );
     assert_eq!(interface.outgoing()[0].head[..6], [2, 0, 0, 0, 0, 1]);
     assert_eq!(interface.neighbours.len(), MAX_NEIGHBOURS);
+}
+
+/// Answers to absent hosts leave room for those that exist.
+#[test]
+fn who_asks_for_us_is_known_although_many_are_asked_for_in_vain() {
+    let config = config(&[("10.0.0.2", 8)], &[]);
+    let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    let send = |interface: &mut Interface, host: &str| {
+        interface.outgoing().clear();
+        let mut net = to(host);
+        interface.route(&mut net).unwrap();
+        let packet = packet(interface, &net, 10, 0);
+        interface.send(Instant::from_nanos(1), &net, packet);
+        interface.outgoing().len()
+    };
+    let questions: usize = (0..1000_u32)
+        .map(|i| send(&mut interface, &format!("10.1.{}.{}", i >> 8, i & 255)))
+        .sum();
+    assert_eq!(questions, MAX_ASKED);
+    let mut ask = from_hex("ffffffffffff02000000000108060001080006040001020000000001");
+    ask.extend([10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+    interface.ingress(Instant::from_nanos(1), &frame(&ask));
+    assert_eq!(send(&mut interface, "10.0.0.1"), 1);
+    assert_eq!(
+        interface.outgoing()[0].head[..6],
+        [2, 0, 0, 0, 0, 1],
+        "the packet itself"
+    );
 }
 
 #[test]
