@@ -192,7 +192,7 @@ pub fn calls(name: &str, engine: Engine, sizes: &[Sizes], (loss, cut): (u64, u64
         assert!(
             reply == Some(&reply_to(request)),
             "seed {seed}, call {n}: {:?}",
-            reply.map(Vec::len)
+            (reply.map(Vec::len), hosts[0].failed.get(call))
         );
     }
     let mut served = hosts[1].served.clone();

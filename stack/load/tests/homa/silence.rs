@@ -128,3 +128,65 @@ fn a_server_asks_for_the_acknowledgement_of_its_reply() {
     stage.wait(100);
     assert_eq!(stage.stack.contexts(), 1);
 }
+
+/// Five hundred calls at once to a host that answers one in 30 µs would otherwise each be asked for several times, and
+/// those packets have to be worked on as well.
+#[test]
+fn a_host_that_answers_late_is_asked_later() {
+    let mut stage = Stage::new(&[]);
+    // What a call of ten bytes sends until its reply comes.
+    let mut call = |wait: u64| {
+        stage.call(10);
+        let id = stage.take()[0].get(SENDER_ID) | 1;
+        let asked = kinds(&stage.wait(wait));
+        let fields = [
+            (SENDER_ID, id),
+            (MESSAGE_LENGTH, 1),
+            (INCOMING, 1),
+            (DATA_CUTOFF_VERSION, 1),
+        ];
+        stage.put(DATA, &fields, &[9]);
+        stage.take();
+        asked
+    };
+    assert_eq!(call(14_000), [RESEND], "after 5 ms");
+    for _ in 0..20 {
+        call(14_000);
+    }
+    assert_eq!(call(14_000), NOTHING);
+    // One packet that is lost, or one late answer, is not a host that is late.
+    for _ in 0..40 {
+        call(100);
+    }
+    assert_eq!(call(14_000), [RESEND]);
+    call(100);
+    call(100);
+    assert_eq!(call(7_500), [RESEND]);
+    // However late it is, there is time for one try before the call ends.
+    for _ in 0..20 {
+        call(80_000);
+    }
+    assert_eq!(call(49_900), NOTHING);
+    assert_eq!(call(50_100), [RESEND]);
+}
+
+#[test]
+fn a_client_that_acknowledges_late_is_asked_later() {
+    let mut stage = Stage::new(&[]);
+    // What is asked of a client whose ACK comes 13 ms after the reply.
+    let mut asked = || {
+        let (call, _) = stage.replies(10);
+        let asked = kinds(&stage.wait(13_000));
+        stage.put(ACK, &[], &[]);
+        stage.take();
+        assert_eq!(stage.end_of(call), Some(&Notice::Closed));
+        stage.wait(20_100); // then the call is forgotten, and its number is free
+        stage.notices.clear();
+        asked
+    };
+    assert_eq!(asked(), [NEED_ACK; 2], "after 2 and 6 ms");
+    for _ in 0..20 {
+        asked();
+    }
+    assert!(asked().len() < 2);
+}
