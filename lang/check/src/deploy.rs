@@ -40,6 +40,9 @@ pub(crate) const SOURCES: &[&str] = &[
     "option",
     "message",
     "call",
+    "open",
+    "reset",
+    "stop",
     "start",
 ];
 
@@ -365,6 +368,9 @@ impl<'a> Checker<'a> {
                 "option" => Some(Source::App(AppOp::Option)),
                 "message" => Some(Source::App(AppOp::Message)),
                 "call" => Some(Source::App(AppOp::Call)),
+                "open" => Some(Source::App(AppOp::Open)),
+                "reset" => Some(Source::App(AppOp::Reset)),
+                "stop" => Some(Source::App(AppOp::Stop)),
                 "start" => Some(Source::Start),
                 _ => None,
             },

@@ -451,6 +451,22 @@ impl<'a> Body<'_, 'a> {
                         args: Vec::new(),
                     });
                 }
+                ("RESET" | "STOPPED", [reason]) => {
+                    let reason = self.argument(reason, &Ty::uint(64));
+                    let args = vec![self.kept(reason)];
+                    let code = if name.name == "RESET" {
+                        abi::NOTIFY_RESET
+                    } else {
+                        abi::NOTIFY_STOPPED
+                    };
+                    return Some(Instr::Notify {
+                        on,
+                        code,
+                        error: None,
+                        id: None,
+                        args,
+                    });
+                }
                 _ => {}
             }
         }
@@ -462,7 +478,7 @@ impl<'a> Body<'_, 'a> {
                 codes::NOTIFY,
                 at,
                 "no notice of this form",
-                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a structure",
+                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, `RESET, code`, `STOPPED, code`, or a structure",
                 "`notify(name{a: x, b: y})` sends up to four values of the program's own",
             );
         }

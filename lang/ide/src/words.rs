@@ -157,6 +157,9 @@ pub(crate) const WORDS: &[Word] = words! {
     "option", "option", "The application sets an option.";
     "message", "message", "An endpoint sends a message to a peer.";
     "call", "call", "An endpoint sends a message to which the peer replies.";
+    "open", "open", "The application opens a stream within a connection.";
+    "reset", "reset", "What is sent is given up, for a reason.";
+    "stop", "stop", "What the peer sends will not be read, for a reason.";
     "start", "start", "Once, before anything else.";
 };
 

@@ -514,6 +514,10 @@ pub const NOTIFY_ACCEPTED: u32 = 4;
 pub const NOTIFY_FAILED: u32 = 5;
 /// `notify(NAME{…})`: a structure of the program's own, up to four words.
 pub const NOTIFY_MESSAGE: u32 = 6;
+/// `notify(RESET, code)`: the peer gave up what it sends, for a reason of its application.
+pub const NOTIFY_RESET: u32 = 7;
+/// `notify(STOPPED, code)`: the peer will not read what is sent, for a reason of its application.
+pub const NOTIFY_STOPPED: u32 = 8;
 
 /// `raise`. The event's bytes follow.
 #[repr(C)]

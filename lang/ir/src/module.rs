@@ -338,6 +338,13 @@ pub enum AppOp {
     Message,
     /// The same, and the peer's reply is awaited.
     Call,
+    /// Open a stream within the connection: both ends send on it, or this one alone (`op.arg` is 1). `op.sub` is its
+    /// number, which no other stream, message or call of this stack has. The context that is made is the stream's.
+    Open,
+    /// Nothing more is sent, and what has not arrived is given up, for a reason of the application: `op.arg`.
+    Reset,
+    /// Nothing more is read, for a reason of the application: `op.arg`.
+    Stop,
 }
 
 impl AppOp {
@@ -355,6 +362,9 @@ impl AppOp {
             AppOp::Option => "option",
             AppOp::Message => "message",
             AppOp::Call => "call",
+            AppOp::Open => "open",
+            AppOp::Reset => "reset",
+            AppOp::Stop => "stop",
         }
     }
 }

@@ -195,7 +195,7 @@ impl Host {
             }
             StackNotice::Closed => self.end(handle, "end of file".into()),
             StackNotice::Failed(errno) => self.end(handle, errno.to_string()),
-            StackNotice::Message(_) => {}
+            StackNotice::Reset(_) | StackNotice::Stopped(_) | StackNotice::Message(_) => {}
         }
     }
 

@@ -56,6 +56,6 @@ pub use hash::{ByHandle, ByNumber};
 pub use interact::schema;
 pub use rand::Seed;
 pub use stack::{
-    AnotherProgram, Observable, RequestError, Stack, Standing, Step, StepError, Swap, SwapError,
+    AnotherProgram, Direction, Observable, RequestError, Stack, Standing, Step, StepError, Swap, SwapError,
 };
 pub use state::{Errno, Handle, Notice};

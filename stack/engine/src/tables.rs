@@ -81,7 +81,7 @@ pub(crate) struct Tables {
 }
 
 /// How many requests there are.
-const APP_OPS: usize = 10;
+const APP_OPS: usize = 13;
 
 /// A request's place in a table.
 pub(crate) fn op_index(op: AppOp) -> usize {
@@ -96,6 +96,9 @@ pub(crate) fn op_index(op: AppOp) -> usize {
         AppOp::Option => 7,
         AppOp::Message => 8,
         AppOp::Call => 9,
+        AppOp::Open => 10,
+        AppOp::Reset => 11,
+        AppOp::Stop => 12,
     }
 }
 

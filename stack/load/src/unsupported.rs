@@ -9,10 +9,8 @@ use hawser_ir::{AppOp, Instr, Module, Source, StmtKind};
 /// What the interpreter cannot run it reports itself: pure externs, trailers behind payload.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let what = instructions(module).or_else(|| options(module)).or_else(|| {
-        (module.reads_sub && !sends_messages(module)).then(|| {
-            "it reads op.sub, the stream within a handle, and applications have no such streams yet"
-                .to_owned()
-        })
+        (module.reads_sub && !has_numbers(module))
+            .then(|| "it reads op.sub, which only `open`, `message` and `call` have".to_owned())
     })?;
     Some(Unsupported {
         program: module.name.clone(),
@@ -20,10 +18,10 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     })
 }
 
-/// Whether endpoints send messages by it, which are numbered by `op.sub`.
-fn sends_messages(module: &Module) -> bool {
-    let sends = |source| matches!(source, Source::App(AppOp::Message | AppOp::Call));
-    module.parsers.iter().any(|parser| sends(parser.source))
+/// Whether its streams or messages are numbered by `op.sub`.
+fn has_numbers(module: &Module) -> bool {
+    let numbers = |source| matches!(source, Source::App(AppOp::Open | AppOp::Message | AppOp::Call));
+    module.parsers.iter().any(|parser| numbers(parser.source))
 }
 
 /// Payload inside an option or a frame.

@@ -54,6 +54,10 @@ struct State {
     closed: bool,
     write_closed: bool,
     failed: Option<Errno>,
+    /// The peer gave up what it sends, for this reason.
+    reset: Option<u64>,
+    /// The peer will not read what is sent, for this reason.
+    stopped: Option<u64>,
     waiting: VecDeque<Handle>,
 }
 
@@ -499,6 +503,8 @@ impl Endpoint {
             Notice::Eof => state.eof = true,
             Notice::Closed => state.closed = true,
             Notice::Failed(errno) => state.failed = Some(errno),
+            Notice::Reset(reason) => state.reset = Some(reason),
+            Notice::Stopped(reason) => state.stopped = Some(reason),
             Notice::Readable | Notice::Writable | Notice::Message(_) => {}
         }
         self.changed.iter_mut().for_each(|changed| changed.push(handle));

@@ -762,6 +762,8 @@ fn notice_word(notice: Notice) -> (&'static str, String) {
         Notice::Eof => "EOF",
         Notice::Closed => "CLOSED",
         Notice::Failed(errno) => return ("FAILED", format!(" {}", errno_name(errno.0))),
+        Notice::Reset(reason) => return ("RESET", format!(" {reason}")),
+        Notice::Stopped(reason) => return ("STOPPED", format!(" {reason}")),
         Notice::Message(_) => "MESSAGE",
     };
     (word, String::new())

@@ -2,8 +2,8 @@
 
 use hawser_ir::abi::{
     ContextRec, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
-    NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, SignalRec, TimerRec,
-    UnitRec,
+    NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec,
+    RecordKind, SignalRec, TimerRec, UnitRec,
 };
 use hawser_ir::buf::Record;
 use hawser_ir::{ContextId, Ty};
@@ -147,6 +147,8 @@ fn notify(record: &Record<'_>) -> Arguments {
         NOTIFY_ACCEPTED => "ACCEPTED",
         NOTIFY_FAILED => "FAILED",
         NOTIFY_MESSAGE => "MESSAGE",
+        NOTIFY_RESET => "RESET",
+        NOTIFY_STOPPED => "STOPPED",
         _ => "unknown",
     };
     let mut arguments = vec![argument("notice", Value::Text(code.to_owned()))];

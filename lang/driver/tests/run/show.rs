@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{
     ContextRec, Data, ExternRec, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF,
-    NOTIFY_FAILED, NOTIFY_MESSAGE, NotifyRec, ON_FRESH, Outcome, PacketRec, QueueRec, RaiseRec, RecordKind,
-    Segment, SignalRec, TimerRec, UnitRec,
+    NOTIFY_FAILED, NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, Outcome, PacketRec,
+    QueueRec, RaiseRec, RecordKind, Segment, SignalRec, TimerRec, UnitRec,
 };
 use hawser_ir::buf::Record;
 use hawser_ir::{Context, ContextId, LIST_HEADER, Layout, Module, OPTION_TAG, Struct, Ty, WINDOW_HEADER};
@@ -106,6 +106,8 @@ fn notify(record: &NotifyRec) -> String {
         NOTIFY_CLOSED => "CLOSED",
         NOTIFY_ACCEPTED => return format!("notify ACCEPTED {}", id(&record.id)),
         NOTIFY_FAILED => return format!("notify FAILED {}", record.error),
+        NOTIFY_RESET => return format!("notify RESET {}", record.arg[0]),
+        NOTIFY_STOPPED => return format!("notify STOPPED {}", record.arg[0]),
         NOTIFY_MESSAGE => return format!("notify {:?}", record.arg),
         _ => "?",
     };

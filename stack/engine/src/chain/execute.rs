@@ -8,7 +8,8 @@ use hawser_ir::ContextId;
 use hawser_ir::EventId;
 use hawser_ir::abi::{
     ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
-    NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
+    NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec,
+    RecordKind, TimerRec, UnitRec,
 };
 use hawser_ir::buf::{Record, Records};
 use hawser_time::Instant;
@@ -389,6 +390,8 @@ impl Effects<'_> {
             NOTIFY_CLOSED => Notice::Closed,
             NOTIFY_FAILED => Notice::Failed(Errno(rec.error)),
             NOTIFY_MESSAGE => Notice::Message(rec.arg),
+            NOTIFY_RESET => Notice::Reset(rec.arg[0]),
+            NOTIFY_STOPPED => Notice::Stopped(rec.arg[0]),
             NOTIFY_ACCEPTED => return self.state.enqueue(slot, &rec.id),
             _ => return None,
         };

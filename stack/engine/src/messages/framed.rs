@@ -177,7 +177,7 @@ impl Messages {
                 self.read(stack, now, connection);
                 self.end_connection(stack, now, connection, error);
             }
-            Notice::Accepted(_) | Notice::Message(_) => {}
+            Notice::Accepted(_) | Notice::Reset(_) | Notice::Stopped(_) | Notice::Message(_) => {}
         }
     }
 

@@ -71,8 +71,13 @@ impl Messages {
                 self.owners.remove(&handle);
                 stack.release(handle);
             }
-            Notice::Connected | Notice::Accepted(_) | Notice::Writable | Notice::Eof | Notice::Message(_) => {
-            }
+            Notice::Connected
+            | Notice::Accepted(_)
+            | Notice::Writable
+            | Notice::Eof
+            | Notice::Reset(_)
+            | Notice::Stopped(_)
+            | Notice::Message(_) => {}
         }
     }
 
@@ -137,8 +142,13 @@ impl Messages {
                     }
                 }
             }
-            Notice::Connected | Notice::Accepted(_) | Notice::Readable | Notice::Eof | Notice::Message(_) => {
-            }
+            Notice::Connected
+            | Notice::Accepted(_)
+            | Notice::Readable
+            | Notice::Eof
+            | Notice::Reset(_)
+            | Notice::Stopped(_)
+            | Notice::Message(_) => {}
         }
     }
 

@@ -285,7 +285,12 @@ impl Messages {
             Notice::Writable => self.room(socket),
             Notice::Failed(errno) => self.socket_failed(socket, RequestError::Refused(errno)),
             Notice::Closed => self.socket_failed(socket, RequestError::NotConnected),
-            Notice::Connected | Notice::Readable | Notice::Eof | Notice::Message(_) => {}
+            Notice::Connected
+            | Notice::Readable
+            | Notice::Eof
+            | Notice::Reset(_)
+            | Notice::Stopped(_)
+            | Notice::Message(_) => {}
         }
     }
 

@@ -11,8 +11,8 @@ use hawser_time::Instant;
 
 use super::request::op_of;
 use super::{RequestError, Stack};
-use crate::chain::{Buffer, Cause, Denied};
-use crate::state::{ANYBODY, Errno, Flow, Handle};
+use crate::chain::{Buffer, Cause, Denied, Verdict};
+use crate::state::{ANYBODY, Errno, Flow, Handle, Slot};
 use crate::tables::op_index;
 
 impl Stack {
@@ -85,8 +85,6 @@ impl Stack {
             local: (source, bound.1),
             remote,
         };
-        let handle = self.chains.state.handles.open();
-        let handle = handle.ok_or(RequestError::Limit("handles"))?;
         self.calls += 1;
         let buffer = Buffer::after(&mut self.last_buffer, message, &[]);
         let op = Op {
@@ -96,12 +94,31 @@ impl Stack {
             sub: self.calls,
             ..op_of(&flow)
         };
-        let cause = Cause {
+        let cause = |handle| Cause {
             flow: Some(flow),
             handle: Some(handle),
             ..Cause::application(buffer)
         };
-        let outcome = self.run(now, kind, parser, &op, &cause);
+        let begun = self.open_beside(owner, cause, |stack, cause| {
+            stack.run(now, kind, parser, &op, cause)
+        })?;
+        Ok(begun.map(|(handle, slot)| {
+            self.chains.state.contexts.entry_mut(slot).flow = Some(flow);
+            handle
+        }))
+    }
+
+    /// Opens a handle for the context that a request makes beside `owner`'s. `None`: there is no room for it, or the
+    /// program refused with `EAGAIN`; the owner of `owner` is notified when it can be tried again.
+    pub(super) fn open_beside<'a>(
+        &mut self,
+        owner: Slot,
+        cause: impl FnOnce(Handle) -> Cause<'a>,
+        run: impl FnOnce(&mut Stack, &Cause<'a>) -> Result<Verdict, Denied>,
+    ) -> Result<Option<(Handle, Slot)>, RequestError> {
+        let handle = self.chains.state.handles.open();
+        let handle = handle.ok_or(RequestError::Limit("handles"))?;
+        let outcome = run(self, &cause(handle));
         let context = self
             .chains
             .state
@@ -109,8 +126,7 @@ impl Stack {
             .get(handle)
             .and_then(|entry| entry.context);
         if let (Ok(_), Some(slot)) = (&outcome, context) {
-            self.chains.state.contexts.entry_mut(slot).flow = Some(flow);
-            return Ok(Some(handle));
+            return Ok(Some((handle, slot)));
         }
         self.chains.state.handles.close(handle);
         match outcome {

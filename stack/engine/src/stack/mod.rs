@@ -16,6 +16,7 @@ mod options;
 mod params;
 mod request;
 mod standing;
+mod streams;
 mod superframe;
 mod swap;
 
@@ -32,6 +33,7 @@ pub use error::RequestError;
 pub use observe::Observable;
 pub use params::AnotherProgram;
 pub use standing::Standing;
+pub use streams::Direction;
 pub use swap::{Step, StepError, Swap, SwapError};
 
 use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Tap};

@@ -494,29 +494,36 @@ impl Stack {
         while self.chains.state.contexts.is_live(slot) {
             let deferred = &mut self.chains.state.contexts.entry_mut(slot).deferred;
             // That nobody will read comes before what was thrown away: it is not read.
-            let (kind, len) = if std::mem::take(&mut deferred.abort) {
-                (AppOp::Abort, 0)
+            let (kind, len, arg) = if std::mem::take(&mut deferred.abort) {
+                (AppOp::Abort, 0, 0)
             } else if std::mem::take(&mut deferred.release) {
-                (AppOp::Release, 0)
+                (AppOp::Release, 0, 0)
             } else if deferred.taken > 0 {
-                (AppOp::Recv, std::mem::take(&mut deferred.taken))
+                (AppOp::Recv, std::mem::take(&mut deferred.taken), 0)
+            } else if let Some(reason) = deferred.stop.take() {
+                (AppOp::Stop, 0, reason)
+            } else if let Some(reason) = deferred.reset.take() {
+                (AppOp::Reset, 0, reason)
             } else if std::mem::take(&mut deferred.close) {
-                (AppOp::Close, 0)
+                (AppOp::Close, 0, 0)
             } else {
                 return;
             };
-            if !self.request(now, slot, kind, len) {
+            if !self.request(now, slot, kind, (len, arg)) {
                 let deferred = &mut self.chains.state.contexts.entry_mut(slot).deferred;
                 match kind {
                     AppOp::Abort => deferred.abort = true,
                     AppOp::Recv => deferred.taken += len,
                     AppOp::Close => deferred.close = true,
                     AppOp::Release => deferred.release = true,
+                    AppOp::Reset => deferred.reset = Some(arg),
+                    AppOp::Stop => deferred.stop = Some(arg),
                     AppOp::Listen
                     | AppOp::Connect
                     | AppOp::Send
                     | AppOp::Message
                     | AppOp::Call
+                    | AppOp::Open
                     | AppOp::Option => {}
                 }
                 return self.chains.state.defer(slot);
@@ -527,7 +534,7 @@ impl Stack {
     /// Runs one request about a context; false when it is to be raised again: there was no room for it, or
     /// the program puts it off. A program without this request goes without; one without `abort` loses the
     /// context.
-    fn request(&mut self, now: Instant, slot: Slot, kind: AppOp, len: u64) -> bool {
+    fn request(&mut self, now: Instant, slot: Slot, kind: AppOp, (len, arg): (u64, u64)) -> bool {
         let Some(parser) = self.chains.tables.app[op_index(kind)] else {
             if kind == AppOp::Abort {
                 self.chains.state.notify_context(slot, Notice::Closed);
@@ -535,7 +542,11 @@ impl Stack {
             }
             return true;
         };
-        let op = Op { len, ..self.op(slot) };
+        let op = Op {
+            len,
+            arg,
+            ..self.op(slot)
+        };
         let handle = self.chains.state.contexts.entry(slot).handle;
         let cause = Cause {
             handle,

@@ -46,6 +46,8 @@ impl Stack {
             (deferred.abort, AppOp::Abort),
             (deferred.release, AppOp::Release),
             (deferred.taken > 0, AppOp::Recv),
+            (deferred.reset.is_some(), AppOp::Reset),
+            (deferred.stop.is_some(), AppOp::Stop),
             (deferred.close, AppOp::Close),
         ];
         Some(Standing {

@@ -81,6 +81,10 @@ pub(crate) struct Deferred {
     pub(crate) taken: u64,
     /// The application will send no more.
     pub(crate) close: bool,
+    /// The application gave up what it sends, for this reason.
+    pub(crate) reset: Option<u64>,
+    /// The application will not read any more, for this reason.
+    pub(crate) stop: Option<u64>,
     /// Nobody holds the handle any more.
     pub(crate) release: bool,
     /// The context is in the list of those with deferred requests.

@@ -66,6 +66,10 @@ pub enum Notice {
     Closed,
     /// It failed, and nothing more will happen.
     Failed(Errno),
+    /// The peer gave up what it sends, for this reason of its application.
+    Reset(u64),
+    /// The peer will not read what is sent, for this reason of its application.
+    Stopped(u64),
     /// The program's own.
     Message([u64; 4]),
 }
@@ -197,6 +201,8 @@ fn bit(notice: Notice) -> Option<u8> {
         Notice::Eof => Some(8),
         Notice::Closed => Some(16),
         Notice::Failed(_) => Some(32),
+        Notice::Reset(_) => Some(64),
+        Notice::Stopped(_) => Some(128),
         Notice::Accepted(_) | Notice::Message(_) => None,
     }
 }

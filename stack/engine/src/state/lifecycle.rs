@@ -31,7 +31,9 @@ impl State {
     /// Lists a context that has deferred requests: the program receives them with the next poll.
     pub(crate) fn defer(&mut self, slot: Slot) {
         let deferred = &mut self.contexts.entry_mut(slot).deferred;
-        let has_any = deferred.abort || deferred.close || deferred.release || deferred.taken > 0;
+        let has_reason = deferred.reset.is_some() || deferred.stop.is_some();
+        let has_any =
+            deferred.abort || deferred.close || deferred.release || deferred.taken > 0 || has_reason;
         if !deferred.listed && has_any {
             deferred.listed = true;
             self.deferred.push_back(slot);

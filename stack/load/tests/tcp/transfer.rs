@@ -179,7 +179,7 @@ impl Application {
                 Notice::Connected => self.connected = true,
                 Notice::Eof => self.eof = true,
                 Notice::Closed | Notice::Failed(_) => self.over = Some(notice),
-                Notice::Readable | Notice::Writable | Notice::Message(_) => {}
+                Notice::Readable | Notice::Writable | Notice::Reset(_) | Notice::Stopped(_) | Notice::Message(_) => {}
             }
         }
         let Some(handle) = self.handle else { return };

@@ -72,6 +72,8 @@ pub(crate) fn state(stack: &Stack, handle: Handle, notice: Notice) {
         Notice::Eof => debug!(?local, ?peer, ?handle, "the peer sends no more"),
         Notice::Closed => debug!(?local, ?peer, ?handle, "closed"),
         Notice::Failed(error) => debug!(?local, ?peer, ?handle, %error, "failed"),
+        Notice::Reset(reason) => debug!(?local, ?peer, ?handle, reason, "the peer gave up what it sends"),
+        Notice::Stopped(reason) => debug!(?local, ?peer, ?handle, reason, "the peer will not read"),
         Notice::Readable | Notice::Writable | Notice::Message(_) => {}
     }
 }

@@ -260,7 +260,12 @@ impl Endpoint {
             Notice::Readable if self.report.connected_at.is_none() => {
                 self.blame(|| "the program delivered bytes before it reported the connection".to_owned());
             }
-            Notice::Readable | Notice::Writable | Notice::Accepted(_) | Notice::Message(_) => {}
+            Notice::Readable
+            | Notice::Writable
+            | Notice::Accepted(_)
+            | Notice::Reset(_)
+            | Notice::Stopped(_)
+            | Notice::Message(_) => {}
         }
     }
 
@@ -319,6 +324,8 @@ impl Endpoint {
             | Notice::Readable
             | Notice::Writable
             | Notice::Eof
+            | Notice::Reset(_)
+            | Notice::Stopped(_)
             | Notice::Message(_) => {}
         }
     }

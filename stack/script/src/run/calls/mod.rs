@@ -241,7 +241,7 @@ impl Kernel {
                         connection.error = Some(errno);
                     }
                 }
-                Notice::Message(_) => {}
+                Notice::Reset(_) | Notice::Stopped(_) | Notice::Message(_) => {}
             }
         }
         connected

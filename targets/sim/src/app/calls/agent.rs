@@ -133,8 +133,13 @@ impl Agent {
             Notice::Writable => self.blocked = None,
             Notice::Failed(errno) => self.failed = Some(format!("its endpoint failed: {errno}")),
             Notice::Closed => self.failed = Some("its endpoint was closed".to_owned()),
-            Notice::Connected | Notice::Accepted(_) | Notice::Readable | Notice::Eof | Notice::Message(_) => {
-            }
+            Notice::Connected
+            | Notice::Accepted(_)
+            | Notice::Readable
+            | Notice::Eof
+            | Notice::Reset(_)
+            | Notice::Stopped(_)
+            | Notice::Message(_) => {}
         }
     }
 

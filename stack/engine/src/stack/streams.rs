@@ -1,0 +1,88 @@
+//! Streams within a connection.
+//!
+//! A stream is a context of its own beside its connection's, and has a handle of its own: bytes are sent and read there,
+//! and [`Stack::close`] ends what is sent, as on a connection. Streams that the peer opens come as
+//! [`Notice::Accepted`](crate::Notice::Accepted) of the connection's handle.
+
+use hawser_ir::AppOp;
+use hawser_ir::abi::Op;
+use hawser_time::Instant;
+
+use super::{RequestError, Stack};
+use crate::chain::{Buffer, Cause};
+use crate::state::{Handle, Slot};
+use crate::tables::op_index;
+
+/// Who sends on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Both ends.
+    Both,
+    /// The end that opened it.
+    One,
+}
+
+impl Stack {
+    /// Opens a stream within a connection. `None`: the peer allows no more streams now, or there is no room;
+    /// [`Notice::Writable`](crate::Notice::Writable) on the connection says when to try again.
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing is left behind. [`RequestError::Unsupported`] when the program's connections have
+    /// no streams.
+    pub fn open_stream(
+        &mut self,
+        now: Instant,
+        connection: Handle,
+        direction: Direction,
+    ) -> Result<Option<Handle>, RequestError> {
+        let parser = self.chains.tables.app[op_index(AppOp::Open)];
+        let parser = parser.ok_or(RequestError::Unsupported(AppOp::Open))?;
+        let owner = self.context_of(connection)?;
+        self.calls += 1;
+        let op = Op {
+            sub: self.calls,
+            arg: u64::from(direction == Direction::One),
+            ..self.op(owner)
+        };
+        let flow = self.chains.state.contexts.entry(owner).flow;
+        let cause = |handle| Cause {
+            flow,
+            handle: Some(handle),
+            ..Cause::application(Buffer::default())
+        };
+        let opened = self.open_beside(owner, cause, |stack, cause| {
+            stack.run(now, AppOp::Open, parser, &op, cause)
+        })?;
+        Ok(opened.map(|(handle, _)| handle))
+    }
+
+    /// Gives up what was sent on a stream and has not arrived, and sends no more. The peer's application gets the
+    /// reason, a number that has its meaning there.
+    ///
+    /// # Errors
+    /// [`RequestError::Unsupported`], [`RequestError::BadHandle`], [`RequestError::NotConnected`].
+    pub fn reset(&mut self, now: Instant, handle: Handle, reason: u64) -> Result<(), RequestError> {
+        let slot = self.given_up(handle, AppOp::Reset)?;
+        self.chains.state.contexts.entry_mut(slot).deferred.reset = Some(reason);
+        self.deliver(now, slot);
+        Ok(())
+    }
+
+    /// Reads no more of a stream, and asks the peer not to send any. Its application gets the reason, a number that has
+    /// its meaning there.
+    ///
+    /// # Errors
+    /// As those of [`Stack::reset`].
+    pub fn stop(&mut self, now: Instant, handle: Handle, reason: u64) -> Result<(), RequestError> {
+        let slot = self.given_up(handle, AppOp::Stop)?;
+        self.chains.state.contexts.entry_mut(slot).deferred.stop = Some(reason);
+        self.deliver(now, slot);
+        Ok(())
+    }
+
+    fn given_up(&self, handle: Handle, kind: AppOp) -> Result<Slot, RequestError> {
+        let is_known = self.chains.tables.app[op_index(kind)].is_some();
+        is_known.then_some(()).ok_or(RequestError::Unsupported(kind))?;
+        self.context_of(handle)
+    }
+}
