@@ -191,7 +191,39 @@ fn topologies_that_cannot_be_are_rejected_with_reason_and_place() {
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\nswitch = { priorities = 9 }",
-            "`switch[0].priorities`: 9 is no number of priorities",
+            "line 5: `topology.switch.priorities`: 9 is no number of priorities",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\n[topology.switch]\nbuffer = '1MB'\npfc_xon = 5",
+            "line 7: `topology.switch.pfc_xon`: no `pfc_xoff` is given",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\n[topology.host]\nbuffer = '1MB'\nmtu = 5",
+            "line 7: `topology.host.mtu`: an MTU of 5 bytes",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\nhost_link = { loss = 0.1 }\ncore_link = { queue_packets = 0 }",
+            "line 6: `topology.core_link.queue_packets`: a queue without room",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\nhost_link = { burst = 0 }",
+            "line 5: `topology.host_link.burst`: the mean length",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\nswitch = { pfc_xoff = 1, pfc_headroom = 1 }",
+            "line 2: `topology.host_link`: `left` pauses who sends to it",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\n[[host]]\nname = 'x'\n[[host]]\nname = 'y'\nmtu = 5",
+            "line 9: `host[1].mtu`: an MTU of 5 bytes",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\n[[switch]]\nname = 's'\npriorities = 9",
+            "line 7: `switch[0].priorities`: 9 is no number",
+        ),
+        (
+            "kind = 'dumbbell'\nhosts = 1\n[[link]]\nbetween = ['h0', 'h7']",
+            "line 6: `link[0].between[1]`: no host or switch `h7`",
         ),
     ];
     for (topology, expected) in cases {
