@@ -113,8 +113,8 @@ pub mod lang {
     #[cfg(feature = "sim")]
     pub use hawser_dissector::{Unsupported, dissector};
     pub use hawser_driver::{
-        Compilation, Disk, attach, attached_places, compile, explain, explain_offload, is_library, library,
-        render, render_json,
+        Compilation, Disk, Loader, attach, attached_places, compile, explain, explain_offload, is_library,
+        library, render, render_json,
     };
     #[cfg(feature = "ide")]
     pub use hawser_ide as ide;

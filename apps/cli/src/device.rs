@@ -89,6 +89,17 @@ impl DeviceArgs {
         self.addresses().find(same)
     }
 
+    /// Refuses a server at an address of the stack: its packets would have to come back from the device.
+    pub(crate) fn refuse_own(&self, server: IpAddr) -> Result<(), Exit> {
+        match self.stack.addresses.iter().any(|own| own.0 == server) {
+            true => Err(Exit::usage(format!(
+                "{server} is the address of this stack itself (--addr), and a stack on a device does not reach itself: \
+                 call a server at another address, or give this stack another --addr"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// What runs the program.
     pub(crate) fn engine(&self) -> Engine {
         self.stack.engine.of(&self.stack.program)

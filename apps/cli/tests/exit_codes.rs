@@ -65,6 +65,8 @@ fn a_span_without_a_unit_ends_with_2() {
         &["steer", "fast", "--for", "5"],
         &["watch", "--interval", "5"],
         &["kernel", "--for", "5"],
+        &["rpc", "call", "10.9.0.1:7000", "--duration", "5"],
+        &["rpc", "call", "10.9.0.1:7000", "--deadline", "5"],
     ] {
         let (code, message) = hawser(arguments);
         assert_eq!(code, 2, "{arguments:?}: {message}");
@@ -178,6 +180,145 @@ fn options_that_contradict_each_other_end_with_2() {
         "-",
     ]);
     assert_eq!(code, 2, "{message}");
+}
+
+#[test]
+fn calls_that_cannot_be_end_with_2() {
+    let device = ["--dev=tun:hawser0", "--addr=10.9.0.2/24"];
+    for (arguments, reported) in [
+        (&["10.9.0.1:0"][..], "port 0 is none"),
+        (&["10.9.0.1"], "it is no ADDRESS:PORT, as 10.9.0.1:7000"),
+        (&["10.9.0.1:7000", "--deadline=0"], "more than 0"),
+        (&["10.9.0.1:7000", "--duration=1441min"], "the limit of a day"),
+        (&["10.9.0.2:7000"], "10.9.0.2 is the address of this stack itself"),
+    ] {
+        let (code, message) = hawser(&[&["rpc", "call"], arguments, &device].concat());
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+        assert!(message.contains(reported), "{arguments:?}: {message}");
+    }
+    let (code, message) = hawser(&[&["get", "http://10.9.0.2/x"][..], &device].concat());
+    assert!(
+        code == 2 && message.contains("this stack itself"),
+        "{code}: {message}"
+    );
+}
+
+/// Commands that take a program's file take the name of a built-in one as well, where they change nothing.
+#[test]
+fn built_in_programs_are_named_where_files_are() {
+    for arguments in [
+        &["check", "homa", "tcp-fast"][..],
+        &["check", "--explain-offload", "tcp"],
+        &["emit", "homa"],
+        &["dissector", "homa"],
+    ] {
+        assert_eq!(hawser(arguments), (0, String::new()), "{arguments:?}");
+    }
+    let (code, message) = hawser(&["fmt", "homa"]);
+    assert_eq!(code, 3, "{message}");
+    assert!(
+        message.contains("`homa` is built in, and has no file to format"),
+        "{message}"
+    );
+    let (code, message) = hawser(&["emit", "./homa"]);
+    assert_eq!(
+        (code, message.trim_end()),
+        (3, "hawser: cannot read ./homa: there is no such file")
+    );
+}
+
+/// What has no end, as a command's argument and as what a scenario names.
+#[test]
+fn files_without_an_end_end_with_3() {
+    let zero = "/dev/zero";
+    for (command, reported) in [
+        (
+            "sim",
+            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+        ),
+        (
+            "sweep",
+            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+        ),
+        ("check", "cannot read /dev/zero: it is not a file"),
+        ("emit", "cannot read /dev/zero: it is not a file"),
+        ("fmt", "cannot read /dev/zero: it is not a file"),
+        (
+            "step",
+            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+        ),
+    ] {
+        let (code, message) = hawser(&[command, zero]);
+        assert_eq!(code, 3, "{command}: {message}");
+        assert!(message.contains(reported), "{command}: {message}");
+    }
+    let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipe");
+    let _ = fs::remove_file(&pipe);
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    for name in ["pipe", zero] {
+        for key in ["size_file", "trace"] {
+            let text = format!(
+                "program = 'homa'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nlink = [{{ between = ['a', 'b'] }}]\n\
+                 [[flow]]\nfrom = 'a'\nto = 'b'\ncalls = {{ reply = 1, {key} = '{name}' }}\n"
+            );
+            let (code, message) = hawser(&["sim", &file("endless.toml", text)]);
+            assert_eq!(code, 3, "{name}: {message}");
+            let expected = format!("endless.toml: line 7: `flow[0].calls.{key}`: cannot read ");
+            assert!(
+                message.contains(&expected) && message.contains(": it is no regular file"),
+                "{message}"
+            );
+        }
+    }
+}
+
+/// A scenario from a pipe is one like any other.
+#[test]
+fn a_scenario_may_come_from_a_pipe() {
+    let scenario = repository().join("examples/scenarios/tcp-lossy.toml");
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    hawser.args(["sim", "/dev/stdin", "--show-topology", &file("piped.svg", "")]);
+    hawser.stdin(std::process::Stdio::piped());
+    let mut hawser = hawser.spawn().expect("hawser starts");
+    let mut stdin = hawser.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut stdin, &fs::read(scenario).expect("the example")).expect("it reads");
+    drop(stdin);
+    assert!(hawser.wait().expect("it ends").success());
+}
+
+/// What only the program shows to be wrong has the file and the line, as what the scenario shows has.
+#[test]
+fn a_program_that_does_not_carry_a_flow_is_reported_with_its_place() {
+    for (flow, reported) in [
+        (
+            "bulk = { bytes = 1 }",
+            "line 7: `flow[0].bulk`: `homa` offers no connections",
+        ),
+        (
+            "calls = { size = 1 }",
+            "line 7: `flow[0].calls`: `homa` offers calls, and no messages without",
+        ),
+    ] {
+        let text = format!(
+            "program = 'homa'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nlink = [{{ between = ['a', 'b'] }}]\n\
+             [[flow]]\nfrom = 'a'\nto = 'b'\n{flow}\n"
+        );
+        let scenario = file("not-carried.toml", text);
+        for command in ["sim", "trace", "shrink"] {
+            let (code, message) = hawser(&[command, &scenario]);
+            assert_eq!(code, 3, "{command}: {message}");
+            assert!(
+                message.contains(&format!("{scenario}: {reported}")),
+                "{command}: {message}"
+            );
+        }
+    }
 }
 
 #[test]

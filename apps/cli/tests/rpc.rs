@@ -10,6 +10,7 @@ use serde_json::Value;
 const TESTS: &[Test] = tests![
     calls_between_two_processes_are_answered_and_their_times_reported,
     a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason,
+    calls_that_fail_one_after_another_end_after_eight,
 ];
 
 fn main() -> ExitCode {
@@ -89,7 +90,7 @@ fn calls_between_two_processes_are_answered_and_their_times_reported() -> TestRe
             let buckets = result["histogram_ns"].as_array().ok_or("a histogram")?;
             let counted: u64 = buckets.iter().filter_map(|bucket| bucket[1].as_u64()).sum();
             assert_eq!(counted, 200, "{program}: each call is in the histogram");
-            let output = call(program, " --duration 1 --spin")?;
+            let output = call(program, " --duration 1s --spin")?;
             let text = String::from_utf8(output.stdout)?;
             assert!(
                 output.status.success() && text.contains("calls of 32 bytes in 1.0"),
@@ -102,16 +103,35 @@ fn calls_between_two_processes_are_answered_and_their_times_reported() -> TestRe
 
 fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() -> TestResult {
     between_devices(|| {
-        let output = call("homa", " --calls 1 --deadline 1")?;
+        let output = call("homa", " --calls 1 --deadline 1s")?;
         assert_eq!(output.status.code(), Some(5));
         let text = String::from_utf8(output.stderr)?;
-        assert!(text.contains("no call was answered: "), "{text}");
+        assert!(
+            text.contains("no call was answered, and 1 failed, the first: "),
+            "{text}"
+        );
         let _server = serve("tcp", " --max-size 100")?;
         let output = call("tcp", " --calls 1 --size 101 --json")?;
         assert_eq!(output.status.code(), Some(5));
         assert!(output.stdout.is_empty());
         let text = String::from_utf8(output.stderr)?;
         assert!(text.contains("10.9.0.1:7000 refused: Message too long"), "{text}");
+        Ok(())
+    })
+}
+
+/// A hundred thousand calls of a tenth of a second each are not waited for where nobody answers.
+fn calls_that_fail_one_after_another_end_after_eight() -> TestResult {
+    between_devices(|| {
+        for program in ["homa", "tcp"] {
+            let output = call(program, " --calls 100000 --deadline 100ms")?;
+            assert_eq!(output.status.code(), Some(5));
+            let text = String::from_utf8(output.stderr)?;
+            assert!(
+                text.contains("no call was answered, and 8 failed, the first: "),
+                "{program}: {text}"
+            );
+        }
         Ok(())
     })
 }

@@ -215,6 +215,57 @@ fn a_batch_script_runs_what_is_missing() {
     assert_eq!(empty, json!({ "tasks": 0, "script": null }));
 }
 
+/// A mistake of the scenario itself is shown where it is, and the rest of a table is there without a column.
+#[test]
+fn mistakes_have_the_file_that_they_are_in() {
+    let folder = stage("[[vary]]\nkey = \"seed\"\nvalues = [1]\n");
+    let scenario = folder.join("go-back-n.toml");
+    let text = fs::read_to_string(&scenario).expect("the scenario");
+    fs::write(
+        &scenario,
+        format!("duration = \"1h\"\n{text}").replacen("\nduration", "\n#", 1),
+    )
+    .expect("it is written");
+    let (code, _, errors) = sweep(&folder, &[]);
+    let expected = "go-back-n.toml: line 1: `duration`: `1h` is not a number";
+    assert!(code == Some(3) && errors.contains(expected), "{errors}");
+
+    let folder =
+        stage("[[column]]\nname = \"a\"\nof = \"seconds\"\n[[column]]\nname = \"b\"\nof = \"second\"\n");
+    assert_eq!(sweep(&folder, &[]).0, Some(3));
+    let text = fs::read_to_string(folder.join("out/table.csv")).expect("the table");
+    assert!(text.starts_with("seed,ok,a,id\r\n"), "{text}");
+}
+
+/// A pipe without a writer, and a device without an end.
+#[test]
+fn a_scenario_is_read_from_a_file_and_not_from_a_pipe() {
+    let folder = stage("");
+    let pipe = folder.join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    for (name, expected) in [
+        ("pipe", "pipe: it is no regular file"),
+        ("/dev/zero", "cannot read /dev/zero: it is no regular file"),
+    ] {
+        let text = format!("scenario = \"{name}\"\n");
+        fs::write(folder.join("sweep.toml"), text).expect("it is written");
+        let (code, _, errors) = sweep(&folder, &[]);
+        assert!(code == Some(3) && errors.contains(expected), "{errors}");
+    }
+}
+
+/// The page shows the file that its first command runs.
+#[test]
+fn the_example_of_the_page_is_the_one_in_the_repository() {
+    let page = fs::read_to_string(root().join("docs/sweeps.md")).expect("the page");
+    let example = fs::read_to_string(root().join("examples/sweeps/windows.toml")).expect("the example");
+    assert!(page.contains("hawser sweep examples/sweeps/windows.toml"));
+    let (_, rest) = page.split_once("```toml\n").expect("a block");
+    let (shown, _) = rest.split_once("```\n").expect("its end");
+    assert_eq!(shown, example);
+}
+
 #[test]
 fn a_mistake_is_shown_with_its_place_and_a_hint() {
     for (text, expected) in [
@@ -228,7 +279,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"link.9.both.loss\"\nvalues = [0.1]\n",
-            "there is no `9`",
+            "sweep.toml: line 3: with link.9.both.loss = 0.1: `link.9.both.loss`: there is no `9`",
         ),
         (
             "[[vary]]\nkey = \"link.a-b.both.los\"\nvalues = [0.1]\n",
@@ -248,7 +299,15 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"program\"\nvalues = [\"hom\"]\n",
-            "no program `hom`",
+            "sweep.toml: line 3: no program `hom`",
+        ),
+        (
+            "[[vary]]\nkey = \"seed\"\nvalues = [1]\n[[vary]]\nkey = \"flow.0.at\"\nvalues = [0, \"1h\"]\n",
+            "sweep.toml: line 6: with seed = 1, flow.0.at = 1h: `flow[0].at`: `1h` is not a number and one of",
+        ),
+        (
+            "[[column]]\nname = \"a\"\nof = \"seconds\"\n[[column]]\nname = \"b\"\nof = \"flows.*.goodput\"\nby = \"sum\"\n",
+            "sweep.toml: line 7: `column[1].of`: no report has a figure `flows.*.goodput`\n  hint: the figures are",
         ),
         (
             "seeds = \"all\"\n",

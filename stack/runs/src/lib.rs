@@ -5,6 +5,7 @@
 //! * [`why`]: why a run failed; [`shrink`]: the smallest scenario that still fails
 //! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: what checks of a program should notice
 //! * [`sweep`]: a scenario with values that vary, and seeds, as tasks
+//! * [`files`]: how files are read that users and scenarios name
 //!
 //! The simulator knows programs by a function from their names; here that function is [`Programs`].
 
@@ -12,6 +13,7 @@
 #![warn(missing_docs)]
 
 pub mod debug;
+pub mod files;
 pub mod mutants;
 mod picture;
 mod story;
@@ -79,7 +81,7 @@ pub fn counter_meaning(counter: &str) -> Option<&'static str> {
 /// # Errors
 /// The file, the key, and what was expected.
 pub fn load(path: &Path) -> Result<Scenario, LoadError> {
-    let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
+    let text = files::given(path, files::DOCUMENT_MAX).map_err(|error| LoadError::Read {
         path: path.to_owned(),
         error,
     })?;
@@ -87,6 +89,7 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
         path: path.to_owned(),
         error,
     })?;
+    scenario.keep_text(&text);
     read_beside(&mut scenario, path).map_err(|error| LoadError::Scenario {
         path: path.to_owned(),
         error: error.located(&text),
@@ -99,7 +102,9 @@ fn read_beside(scenario: &mut Scenario, path: &Path) -> Result<(), ScenarioError
     if let Some(directory) = path.parent() {
         scenario.relative_to(directory);
     }
-    scenario.read_files(&mut |file| std::fs::read_to_string(file).map_err(|error| error.to_string()))
+    scenario.read_files(&mut |file| {
+        files::named(Path::new(file), files::DATA_MAX).map_err(|error| error.to_string())
+    })
 }
 
 /// Sets a param of a scenario's program, as its `params` would: `RTO=3s`, `WINDOW=32`.

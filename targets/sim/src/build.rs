@@ -153,7 +153,7 @@ pub(crate) fn build(
     own: &mut OwnScript<'_>,
 ) -> Result<Built, RunError> {
     scenario.check()?;
-    calling::check_files(scenario)?;
+    calling::check_files(scenario).map_err(|error| scenario.origin.place(error))?;
     let mut world = World::new(START);
     let ports = ports(scenario, depths.as_ref());
     let engines = add_hosts(&mut world, scenario, (seed, &ports), resolve, show)?;
@@ -250,7 +250,8 @@ fn add_hosts(
         })?;
         world.add(Device::Host(Box::new(host)));
     }
-    calling::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))?;
+    calling::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))
+        .map_err(|error| scenario.origin.place(error))?;
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }

@@ -27,8 +27,8 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
 use crate::scenario::{
-    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules,
-    Scenario, State,
+    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Origin, Request,
+    Rules, Scenario, State,
 };
 
 /// When the network heals.
@@ -156,6 +156,7 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         link: vec![link(&mut rng)],
         flow: (0..flows).map(|_| flow(&mut rng, abilities)).collect(),
         at: changes(&mut rng),
+        origin: Origin::default(),
     }
 }
 

@@ -18,7 +18,8 @@ fn try_on(engine: Engine, text: &str) -> Result<Report, String> {
     let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
         Ok(resolve_with_on(Some(engine), name, settings)?)
     };
-    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+    let mut scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+    scenario.keep_text(text);
     run(&scenario, &resolve, Options::default()).map_err(|error| error.to_string())
 }
 
@@ -176,11 +177,11 @@ fn a_program_is_asked_only_for_what_it_offers() {
     };
     assert_eq!(
         refused("homa", "bulk = { bytes = 1 }"),
-        "`flow[0].bulk`: `homa` offers no connections\n  hint: it carries calls: `calls = { size = 100, reply = 100 }`"
+        "line 19: `flow[0].bulk`: `homa` offers no connections\n  hint: it carries calls: `calls = { size = 100, reply = 100 }`"
     );
     assert_eq!(
         refused("homa", "calls = { size = 1 }"),
-        "`flow[0].calls`: `homa` offers calls, and no messages without a reply\n  hint: give `reply`: the size of \
+        "line 19: `flow[0].calls`: `homa` offers calls, and no messages without a reply\n  hint: give `reply`: the size of \
          each reply"
     );
 }
@@ -293,6 +294,20 @@ fn a_load_is_the_share_of_the_line_that_messages_are() {
     assert!((mean - 10_000.0).abs() < 5.0 * 5000.0 / 2000f64.sqrt(), "{mean}");
 }
 
+/// The second call is due when no clock has such a time any more.
+#[test]
+fn next_to_no_load_is_one_call() {
+    let text = star(2, FAST)
+        + "[[flow]]\nfrom = 'h0'\nto = 'h1'\ncalls = { count = 3, size = 100, reply = 1, load = 1e-300 }\n";
+    let report = go(&text);
+    assert!(!report.ok, "{report}");
+    assert_eq!(
+        report.flows[0].times.map(|times| times.count),
+        Some(1),
+        "{report}"
+    );
+}
+
 #[test]
 fn a_trace_is_replayed() {
     let text = star(3, FAST)
@@ -354,6 +369,10 @@ fn bad_workloads_are_errors_with_a_place() {
     assert_eq!(
         error("size = 1, at_most = 5"),
         "`flow[0].calls.at_most`: only sizes of a `size_file` are cut"
+    );
+    assert_eq!(
+        error("size = 1, count = 0"),
+        "`flow[0].calls.count`: at least one call"
     );
     assert_eq!(
         error("size = 1, load = 0.5"),

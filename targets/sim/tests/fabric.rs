@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hawser_engine::program::Program;
 use hawser_load::Engine;
@@ -23,8 +23,13 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveE
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
-/// The example of datagrams, whose packets have a class of their own.
+/// The example of datagrams, whose packets have a class of their own. It is written once: tests run side by side.
 pub(crate) fn datagrams() -> PathBuf {
+    static WRITTEN: OnceLock<PathBuf> = OnceLock::new();
+    WRITTEN.get_or_init(write_datagrams).clone()
+}
+
+fn write_datagrams() -> PathBuf {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/datagrams.mtp");
     let text = std::fs::read_to_string(example).expect("the example");
     let changes = [

@@ -22,12 +22,13 @@ const DELAY_BYTES: u64 = 10_000;
 const HEADROOM: u64 = 2 * DELAY_BYTES + 64 + 2 * PACKET;
 
 /// A host sends 500 datagrams at 8 Mbit/s to a switch behind which there is 1 Mbit/s.
-fn narrow(switch: &str, back: &str) -> Report {
+fn narrow(switch: &str, link: &str, back: &str) -> Report {
     let (name, delay) = (datagrams().display().to_string(), DELAY_BYTES);
     go(&format!(
-        "program = '{name}'\nduration = '1min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+        "program = '{name}'\nduration = '1min'\nhost = [{{ name = 'a', mtu = {PACKET}, addresses = ['10.0.0.1/16'] }}, \
+         {{ name = 'b', mtu = {PACKET}, addresses = ['10.0.0.2/16'] }}]\n\
          switch = [{{ name = 's', {switch} }}]\n\
-         link = [{{ between = ['a', 's'], both = {{ rate = '8Mbit/s', delay = '{delay}us' }} }},\n\
+         link = [{{ between = ['a', 's'], both = {{ rate = '8Mbit/s', delay = '{delay}us'{link} }} }},\n\
          {{ between = ['s', 'b'], forward = {{ rate = '1Mbit/s' }}, backward = {{ rate = '8Mbit/s' }} }}]\n\
          flow = [{{ from = 'a', to = 'b', one_way = true, \
          messages = {{ count = 500, size = 1000, delivery = 'datagrams' }} }}{back}]\n"
@@ -47,13 +48,16 @@ fn pauses(report: &Report, from: &str, to: &str) -> PauseReport {
     pauses[0]
 }
 
-fn lossless(headroom: u64, back: &str) -> Report {
+fn lossless(link: &str, back: &str) -> Report {
     let xoff = 20 * PACKET;
+    // What has no packets of other sizes than these exceeds `pfc_xoff` by none of these bytes.
+    let headroom = HEADROOM + PACKET - 1;
     narrow(
         &format!(
             "buffer = '2kB', pfc_xoff = {xoff}, pfc_xon = {}, pfc_headroom = {headroom}",
             10 * PACKET
         ),
+        link,
         back,
     )
 }
@@ -61,7 +65,7 @@ fn lossless(headroom: u64, back: &str) -> Report {
 #[test]
 fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
     for back in [String::new(), busy_back()] {
-        let report = lossless(HEADROOM, &back);
+        let report = lossless("", &back);
         assert!(report.ok, "{report}");
         let messages = report.flows[0].forward.messages.expect("messages");
         assert_eq!((messages.sent, messages.received), (500, 500), "{report}");
@@ -92,20 +96,21 @@ fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
 #[test]
 fn a_busy_line_back_takes_a_packet_of_head_room() {
     let [idle, busy] =
-        [String::new(), busy_back()].map(|back| pauses(&lossless(HEADROOM, &back), "a", "s").max_bytes);
+        [String::new(), busy_back()].map(|back| pauses(&lossless("", &back), "a", "s").max_bytes);
     assert!(busy > idle && busy <= idle + PACKET, "{idle} {busy}");
 }
 
+/// Packets that the medium holds back come later than the pause allows for.
 #[test]
-fn packets_are_lost_where_the_head_room_is_too_small() {
-    let report = lossless(HEADROOM / 2, "");
+fn packets_are_lost_that_come_after_the_head_room_is_full() {
+    let report = lossless(", reorder = 1, hold = '20ms'", "");
     let messages = report.flows[0].forward.messages.expect("messages");
     let paused = pauses(&report, "a", "s");
     assert!(
         paused.lost > 0 && messages.received == 500 - paused.lost,
         "{report}"
     );
-    assert!(paused.max_bytes <= 20 * PACKET + HEADROOM / 2);
+    assert!(paused.max_bytes < 21 * PACKET + HEADROOM);
     assert_eq!(link(&report, "s", "b").dropped["queue"], paused.lost);
     assert!(
         report.to_string().contains("lost beyond its head room"),
@@ -290,4 +295,68 @@ fn thresholds_that_cannot_be_are_rejected_with_reason_and_place() {
         .to_string();
     let expected = "line 4: `link[0]`: `s` pauses who sends to it, and a line without a rate has no queue to wait in\n  hint: ";
     assert!(error.contains(expected), "{error}");
+}
+
+/// The least head room of a scenario is the one that is asked for where it is a byte smaller.
+#[test]
+fn head_room_is_at_least_that_of_the_formula() {
+    let text = |headroom: u64, link: &str, at: &str| {
+        format!(
+            "program = 'x'\nhost = [{{ name = 'a', mtu = 9000 }}, {{ name = 'b' }}]\n\
+             switch = [{{ name = 's', pfc_xoff = '50kB',\n pfc_headroom = {headroom} }}]\n\
+             link = [{{ between = ['a', 's'], {link} }}, {{ between = ['s', 'b'], both = {{ rate = '1Gbit/s' }} }}]\n\
+             flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }} }}]\n{at}"
+        )
+    };
+    let both = "both = { rate = '100Gbit/s', delay = '1us' }";
+    // 1 µs each way at 100 Gbit/s is 25,000 bytes.
+    let even = 25_000 + 64 + 2 * 9000 + 8999;
+    let uneven =
+        "forward = { rate = '100Gbit/s', delay = '1us' }, backward = { rate = '10Gbit/s', delay = '3us' }";
+    let varied = "both = { rate = '100Gbit/s', delay = '1us', jitter = '1us' }";
+    let later = "[[at]]\ntime = '2s'\nlink = 'a-s'\nforward = { delay = '3us' }\n\
+                 [[at]]\ntime = '1s'\nlink = 'a-s'\nboth = { rate = '10Gbit/s' }\n\
+                 [[at]]\ntime = '3s'\nlink = 'a-s'\nboth = { rate = '100Gbit/s' }\n";
+    for (link, at, min, place) in [
+        (both, "", even, "over `a-s` until"),
+        (
+            uneven,
+            "",
+            50_000 + 10 * (64 + 9000) + 9000 + 8999,
+            "over `a-s` until",
+        ),
+        (varied, "", even + 12_500, "over `a-s` until"),
+        (both, later, even + 25_000, "over `a-s` from 3s on until"),
+        (
+            "both = { rate = '1kbit/s' }",
+            "",
+            64 + 9000 + 9000 + 8999,
+            "over `a-s` until",
+        ),
+    ] {
+        if let Err(error) = Scenario::parse(&text(min, link, at)) {
+            panic!("{link}: {error}");
+        }
+        let error = Scenario::parse(&text(min - 1, link, at))
+            .expect_err(link)
+            .to_string();
+        let expected = format!(
+            "line 4: `switch[0].pfc_headroom`: {} bytes are less than the {min} that may come {place} a pause has its \
+             effect\n  hint: pfc_headroom = {min}: ",
+            min - 1
+        );
+        assert!(error.starts_with(&expected), "{error}\ninstead of\n{expected}");
+    }
+    let fabric = "program = 'x'\n[topology]\nkind = 'dumbbell'\nhosts = 1\n\
+                  host_link = { rate = '10Gbit/s', delay = '1us' }\ncore_link = { rate = '10Gbit/s', delay = '10us' }\n\
+                  [topology.switch]\npfc_xoff = '50kB'\npfc_headroom = '20kB'\n\
+                  [[flow]]\nfrom = 'h0'\nto = 'h1'\nbulk = { bytes = 1 }\n";
+    let error = Scenario::parse(fabric)
+        .expect_err("too little for the core")
+        .to_string();
+    let expected = "line 9: `topology.switch.pfc_headroom`: 20000 bytes are less than the 29563 that may come over \
+                    `left-right` until a pause has its effect\n  hint: pfc_headroom = 29563: 25000 bytes under way in 20us \
+                    there and back at 10Gbit/s, 1564 while a pause and the packet before it leave, a packet of 1500 on \
+                    the line, and 1499 by which one may exceed `pfc_xoff`";
+    assert_eq!(error, expected);
 }

@@ -3,7 +3,8 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use hawser::programs::{self, BuildError};
+use hawser::lang::{self, Compilation, Disk, Loader, SourceMap};
+use hawser::programs::{self, BuildError, Module};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -19,7 +20,7 @@ use crate::exit::{Exit, Outcome};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The program (.mtp)
+    /// The program (.mtp), or the name of a built-in one
     file: PathBuf,
     /// The output file; by default FILE.so beside the program
     #[arg(short, long, value_name = "FILE.so")]
@@ -61,12 +62,9 @@ fn refused(error: BuildError) -> Exit {
     }
 }
 
-/// The program in a file; the checker's diagnostics go to standard error.
-pub(super) fn checked(file: &Path) -> Result<programs::Module, Exit> {
-    if let Err(error) = std::fs::read_to_string(file) {
-        return Err(Exit::input(format!("cannot read {}: {error}", file.display())));
-    }
-    let compilation = hawser::lang::compile(file);
+/// The program in a file, or a built-in one; the checker's diagnostics go to standard error.
+pub(super) fn checked(file: &Path) -> Result<Module, Exit> {
+    let compilation = compiled(file)?;
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let colour = wanted && std::io::stderr().is_terminal();
     std::eprint!(
@@ -76,4 +74,35 @@ pub(super) fn checked(file: &Path) -> Result<programs::Module, Exit> {
     compilation
         .module
         .ok_or_else(|| Exit::failed(format!("{} has errors", file.display())))
+}
+
+/// What becomes of the program in a file; of a built-in one, which has no errors, by its name. A file that is
+/// called so is named with its folder: `./tcp`.
+pub(super) fn compiled(file: &Path) -> Result<Compilation, Exit> {
+    if let Some(name) = built_in(file) {
+        let loaded = programs::Loaded::open(name, Some(programs::Engine::Interp)).map_err(Exit::failed)?;
+        let module = Module::clone(loaded.module());
+        let mut sources = SourceMap::default();
+        for (path, text) in &module.files {
+            sources.add(path, text);
+        }
+        return Ok(Compilation {
+            module: Some(module),
+            diagnostics: Vec::new(),
+            sources,
+        });
+    }
+    readable(file)?;
+    Ok(lang::compile(file))
+}
+
+/// The name of a built-in program, if it is one.
+pub(super) fn built_in(file: &Path) -> Option<&'static str> {
+    programs::builtin_names().find(|name| file.as_os_str() == *name)
+}
+
+/// The text of a program's file: no pipe, and no more than a program may have.
+pub(super) fn readable(file: &Path) -> Result<String, Exit> {
+    let text = Disk.load(file);
+    text.map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))
 }

@@ -1,10 +1,12 @@
 //! `hawser check FILE…`: reports the errors and warnings of programs.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use hawser::sim::files;
 use hawser::{lang, programs};
 
+use super::build::compiled;
 use crate::exit::{Exit, Outcome};
 
 /// Check transport programs and report all errors and warnings
@@ -15,7 +17,7 @@ use crate::exit::{Exit, Outcome};
 /// yet.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Programs (.mtp)
+    /// Programs (.mtp), or names of built-in ones
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print the diagnostics as one JSON array
@@ -40,17 +42,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (mut wrong, mut unreadable) = (0, 0);
     let mut diagnostics: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
-        let text = match std::fs::read_to_string(file) {
-            Ok(text) => text,
+        let compiled = match &program {
+            Some(program) => attached(file).map(|text| {
+                let compilation = lang::attach(program.module(), &[(file, &text)]);
+                (compilation, lang::attached_places(&text))
+            }),
+            None => compiled(file).map(|compilation| (compilation, Vec::new())),
+        };
+        let (compilation, places) = match compiled {
+            Ok(compiled) => compiled,
             Err(error) => {
-                eprintln!("hawser: cannot read {}: {error}", file.display());
+                eprintln!("hawser: {error}");
                 unreadable += 1;
                 continue;
             }
-        };
-        let compilation = match &program {
-            Some(program) => lang::attach(program.module(), &[(file, &text)]),
-            None => lang::compile(file),
         };
         if args.json {
             let json = lang::render_json(&compilation.diagnostics, &compilation.sources);
@@ -65,7 +70,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         match &compilation.module {
             Some(_) if program.is_some() => {
-                let places = lang::attached_places(&text);
                 if places.is_empty() {
                     eprintln!(
                         "hawser: {} attaches nothing: an `attach` statement has to place one of its processors",
@@ -111,4 +115,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         1 => Err(Exit::failed("one program has errors")),
         n => Err(Exit::failed(format!("{n} programs have errors"))),
     }
+}
+
+/// The text of an attachment, which may come from a pipe.
+fn attached(file: &Path) -> Result<String, Exit> {
+    let text = files::given(file, files::DOCUMENT_MAX);
+    text.map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))
 }

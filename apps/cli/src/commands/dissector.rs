@@ -16,7 +16,7 @@ use crate::exit::{Exit, Outcome};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The program (.mtp)
+    /// The program (.mtp), or the name of a built-in one
     file: PathBuf,
     /// The output file; by default standard output
     #[arg(short, long, value_name = "FILE.lua")]

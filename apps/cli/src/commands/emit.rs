@@ -13,7 +13,7 @@ use crate::exit::{Exit, Outcome};
 /// of the program, so that compilers and debuggers show the source of the program.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The program (.mtp)
+    /// The program (.mtp), or the name of a built-in one
     file: PathBuf,
     /// The output file; by default standard output
     #[arg(short, long, value_name = "FILE.c")]

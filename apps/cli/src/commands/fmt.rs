@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hawser::lang;
 
+use super::build::{built_in, readable};
 use crate::exit::{Exit, Outcome};
 
 /// Format transport programs in place
@@ -41,8 +42,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Formats a file, or checks whether it is formatted; whether it was.
 fn one(file: &Path, check: bool) -> Result<bool, Exit> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Exit::input(format!("cannot read {}: {e}", file.display())))?;
+    if let Some(name) = built_in(file) {
+        return Err(Exit::input(format!(
+            "`{name}` is built in, and has no file to format: give the name of a file, as {name}.mtp or ./{name}"
+        )));
+    }
+    let text = readable(file)?;
     let formatted = lang::format(&text).map_err(|diagnostics| {
         let mut sources = lang::SourceMap::default();
         sources.add(file.display().to_string(), text.as_str());

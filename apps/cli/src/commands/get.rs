@@ -39,6 +39,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let output = destination(args)?;
     let remote = resolve(&args.url, &args.device)?;
+    args.device.refuse_own(remote.ip())?;
     runtime()?.block_on(async {
         match tokio::time::timeout(
             Duration::from_secs(args.max_time),

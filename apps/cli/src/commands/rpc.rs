@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use hawser::interact::parse_span;
 use hawser::messages::{Call, Socket};
 use hawser::{Endpoint, MessageError, MessageOptions};
 use hdrhistogram::Histogram;
@@ -70,6 +71,7 @@ pub(crate) struct Serve {
 #[derive(clap::Args)]
 pub(crate) struct Calls {
     /// ADDRESS:PORT of the server
+    #[arg(value_parser = parse_server)]
     server: SocketAddr,
     /// Size of each call in bytes; replies have the same
     #[arg(long, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
@@ -80,12 +82,12 @@ pub(crate) struct Calls {
     /// Number of calls
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     calls: u64,
-    /// Call for so many seconds instead
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    duration: Option<u64>,
-    /// Seconds that a call may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    deadline: u64,
+    /// Call for so long instead: 10s
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    duration: Option<Duration>,
+    /// How long a call may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_limit)]
+    deadline: Duration,
     /// Never sleep: poll the device all the time, which takes a processor
     #[arg(long)]
     spin: bool,
@@ -94,6 +96,31 @@ pub(crate) struct Calls {
     json: bool,
     #[command(flatten)]
     device: DeviceArgs,
+}
+
+fn parse_server(text: &str) -> Result<SocketAddr, String> {
+    let server: SocketAddr = text
+        .parse()
+        .map_err(|_| "it is no ADDRESS:PORT, as 10.9.0.1:7000 or [fd00::1]:7000".to_owned())?;
+    match server.port() {
+        0 => {
+            Err("port 0 is none: give the one that `hawser rpc serve` listens on, by default 7000".to_owned())
+        }
+        _ => Ok(server),
+    }
+}
+
+/// The longest run of calls, and the longest call: a day.
+const LIMIT_MAX: Duration = Duration::from_secs(86_400);
+
+/// How long something may take.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    let span = parse_span(text).map_err(|error| error.to_string())?;
+    match span {
+        Duration::ZERO => Err("it takes some time: more than 0".to_owned()),
+        span if span > LIMIT_MAX => Err("that is more than the limit of a day, 1440min".to_owned()),
+        span => Ok(span),
+    }
 }
 
 pub(crate) fn run(command: &Command) -> Outcome {
@@ -166,6 +193,7 @@ struct Run {
 }
 
 fn call(args: &Calls) -> Outcome {
+    args.device.refuse_own(args.server.ip())?;
     let own = args.device.address(Some(args.server.ip()));
     let own = own.filter(|own| own.is_ipv4() == args.server.is_ipv4());
     let own = own.ok_or_else(|| Exit::usage("--addr has no address of the server's family"))?;
@@ -173,7 +201,7 @@ fn call(args: &Calls) -> Outcome {
     let concurrency = args.concurrency as usize;
     let options = MessageOptions {
         size: args.size as usize,
-        deadline: Some(Duration::from_secs(args.deadline)),
+        deadline: Some(args.deadline),
         calls: concurrency,
         ..MessageOptions::default()
     };
@@ -185,7 +213,10 @@ fn call(args: &Calls) -> Outcome {
     if count == 0
         && let Some(error) = run.first_failure
     {
-        return Err(Exit::network(format!("no call was answered: {error}")));
+        return Err(Exit::network(format!(
+            "no call was answered, and {} failed, the first: {error}",
+            run.failed
+        )));
     }
     report(args, &run);
     match run.first_failure {
@@ -217,7 +248,7 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
     let (mut made, mut shown) = (0, begin);
     loop {
         let is_more = match args.duration {
-            Some(seconds) => begin.elapsed() < Duration::from_secs(seconds),
+            Some(duration) => begin.elapsed() < duration,
             None => made < args.calls,
         };
         let is_more = is_more && (run.failed < HOPELESS || !run.histogram.is_empty());
@@ -258,7 +289,7 @@ fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, E
         if shown.elapsed() > SHOWN {
             shown = Instant::now();
             bar.set_position(match args.duration {
-                Some(seconds) => begin.elapsed().as_millis() as u64 / seconds,
+                Some(duration) => (1000.0 * begin.elapsed().as_secs_f64() / duration.as_secs_f64()) as u64,
                 None => made,
             });
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hawser::host::netns;
 use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, Target, Verdict, find};
+use hawser::sim::files;
 use hawser::time::nanos;
 use hawser::trace::{Filter, Recorder};
 use parking_lot::Mutex;
@@ -124,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut tally = Tally::default();
     let bar = progress::count(args.json || files.len() < 2, "scripts", files.len() as u64);
     for file in &files {
-        let text = std::fs::read(file)
+        let text = files::given_bytes(file, files::DOCUMENT_MAX)
             .map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))?;
         let text = String::from_utf8_lossy(&text);
         let host = slashes(file);

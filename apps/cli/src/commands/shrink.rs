@@ -8,6 +8,7 @@ use hawser::programs::Programs;
 use hawser::sim::{self, Report, Scenario, Shrunk};
 use serde_json::json;
 
+use super::sim::not_run;
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         sim::set_engine(&mut scenario, engine);
     }
     let programs = Programs::default().with_native_files(args.native.allow_native);
-    let report = sim::run_with(&programs, &scenario, None, None, None).map_err(Exit::input)?;
+    let report = sim::run_with(&programs, &scenario, None, None, None).map_err(not_run(&args.file))?;
     if report.ok {
         return Err(Exit::usage(format!(
             "{} with seed {} does not fail: there is nothing to shrink",

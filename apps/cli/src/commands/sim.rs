@@ -5,10 +5,10 @@ mod record;
 mod slowdown;
 mod topology;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hawser::programs::{Error, Programs};
-use hawser::sim::{self, Report, Story};
+use hawser::sim::{self, Report, RunError, Story};
 use serde::Serialize;
 
 use crate::engine::{EngineArgs, NativeArgs, of_file};
@@ -73,12 +73,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (report, picture) = match args.picture.limits() {
         None => {
             let report = sim::run_shown(&programs, &scenario, seed, capture, progress, show);
-            (report.map_err(Exit::input)?, None)
+            (report.map_err(not_run(&args.file))?, None)
         }
         Some(limits) => {
             let shows = sim::Shows { limits, show };
             let drawn = sim::run_pictured(&programs, &scenario, seed, shows, capture, progress);
-            let (report, picture) = drawn.map_err(Exit::input)?;
+            let (report, picture) = drawn.map_err(not_run(&args.file))?;
             (report, Some(picture))
         }
     };
@@ -86,8 +86,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(picture) = picture {
         args.picture.write(&picture, &report)?;
     }
-    let why = sim::why(&programs, &scenario, &report).map_err(Exit::input)?;
+    let why = sim::why(&programs, &scenario, &report).map_err(not_run(&args.file))?;
     finish(args, &report, why.as_ref())
+}
+
+/// Why the scenario of a file cannot be run: the file, and what is wrong.
+pub(super) fn not_run(file: &Path) -> impl Fn(RunError) -> Exit {
+    |error| Exit::input(format!("{}: {error}", file.display()))
 }
 
 /// The report as JSON, and why the run failed.

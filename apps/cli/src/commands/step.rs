@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser::programs::resolve_with_on;
+use hawser::sim::files;
 use hawser::step::{Program, Prompt, Report, SyntaxError, parse, run as run_steps};
 use hawser::time::nanos;
 use serde_json::{Value, json};
@@ -103,7 +104,8 @@ fn collect(path: &Path, into: &mut Vec<PathBuf>, named: bool) -> Outcome {
 /// Runs a file: how it ended in one word, and a row for the report.
 fn one(args: &Args, file: &Path) -> Result<(&'static str, Value), Exit> {
     let name = file.display().to_string();
-    let text = std::fs::read(file).map_err(|error| Exit::input(format!("cannot read {name}: {error}")))?;
+    let text = files::given_bytes(file, files::DOCUMENT_MAX)
+        .map_err(|error| Exit::input(format!("cannot read {name}: {error}")))?;
     let text = String::from_utf8_lossy(&text);
     let steps = match parse(&text) {
         Ok(steps) => steps,

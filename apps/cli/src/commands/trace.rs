@@ -13,6 +13,7 @@ use hawser::sim::{self, Report, Scenario, pcapng};
 use hawser::trace::{Event, Filter, Form, Printed, Sent};
 use parking_lot::Mutex;
 
+use super::sim::not_run;
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
 
@@ -152,7 +153,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if number == 0 {
             return Err(Exit::usage("the first packet of a run is 1, as in its capture"));
         }
-        let packet = sim::find_packet(&programs, &scenario, args.seed, number).map_err(Exit::input)?;
+        let packet =
+            sim::find_packet(&programs, &scenario, args.seed, number).map_err(not_run(&args.file))?;
         let packet =
             packet.ok_or_else(|| Exit::usage(format!("this run sends fewer than {number} packets")))?;
         if packet.cause == 0 {
@@ -173,12 +175,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 into.lock().packet(sent);
             }
         });
-        sim::run_traced_packets(&programs, &scenario, args.seed, filter, show, packet).map_err(Exit::input)?
+        sim::run_traced_packets(&programs, &scenario, args.seed, filter, show, packet)
+            .map_err(not_run(&args.file))?
     } else {
         let form = output.lock().form();
         let into = Arc::clone(&output);
         let print = Box::new(move |printed: &Printed| into.lock().printed(printed));
-        sim::run_printed(&programs, &scenario, args.seed, filter, form, print).map_err(Exit::input)?
+        sim::run_printed(&programs, &scenario, args.seed, filter, form, print).map_err(not_run(&args.file))?
     };
     let mut output = output.lock();
     output.finish()?;

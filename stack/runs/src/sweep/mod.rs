@@ -20,7 +20,7 @@ use hawser_sim::{Scenario, ScenarioError};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::LoadError;
+use crate::{LoadError, files};
 use axes::Axis;
 use table::Column;
 pub use table::{Group, Row, Table};
@@ -45,6 +45,10 @@ struct File {
 /// A sweep: what its tasks are, and what is shown of their results.
 #[derive(Debug)]
 pub struct Sweep {
+    /// Its file, as the user named it.
+    path: PathBuf,
+    /// The text of that.
+    text: String,
     scenario: PathBuf,
     base: toml::Table,
     axes: Vec<Axis>,
@@ -62,23 +66,32 @@ pub enum SweepError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// A choice of values gives no scenario that can be run.
-    #[error("with {choice}: {error}")]
+    #[error("{}: line {line}: with {choice}: {error}", path.display())]
     Choice {
+        /// The sweep's file.
+        path: PathBuf,
+        /// The line of what varies, in the choice of which the mistake is.
+        line: usize,
         /// The values.
         choice: String,
         /// What is wrong with the scenario.
-        error: ScenarioError,
+        error: Box<ScenarioError>,
     },
     /// A program cannot be run.
-    #[error("{0}")]
-    Program(#[from] Error),
+    #[error("{place}: {error}")]
+    Program {
+        /// The file that names it, with the line where the sweep does.
+        place: String,
+        /// What is wrong with the program.
+        error: Error,
+    },
 }
 
-fn read_text(path: &Path) -> Result<String, LoadError> {
-    std::fs::read_to_string(path).map_err(|error| LoadError::Read {
+fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {
+    |error| LoadError::Read {
         path: path.to_owned(),
         error,
-    })
+    }
 }
 
 impl Sweep {
@@ -87,18 +100,15 @@ impl Sweep {
     /// # Errors
     /// The file, the key, and what was expected.
     pub fn load(path: &Path) -> Result<Sweep, LoadError> {
-        let text = read_text(path)?;
-        let whole = std::path::absolute(path).map_err(|error| LoadError::Read {
-            path: path.to_owned(),
-            error,
-        })?;
+        let text = files::given(path, files::DOCUMENT_MAX).map_err(unread(path))?;
+        let whole = std::path::absolute(path).map_err(unread(path))?;
         let wrong = |error: ScenarioError| LoadError::Scenario {
             path: path.to_owned(),
             error: error.located(&text),
         };
         let file: File = read(&text).map_err(wrong)?;
         let scenario = whole.parent().unwrap_or(Path::new("/")).join(&file.scenario);
-        let scenario_text = read_text(&scenario)?;
+        let scenario_text = files::named(&scenario, files::DOCUMENT_MAX).map_err(unread(&scenario))?;
         let base = read(&scenario_text).map_err(|error| LoadError::Scenario {
             path: scenario.clone(),
             error,
@@ -112,13 +122,16 @@ impl Sweep {
             let message = format!("these are more than {MAX_TASKS} tasks");
             return Err(wrong(ScenarioError::new("vary", message)));
         }
+        let columns = table::columns(file.column).map_err(wrong)?;
         let files = [(whole, text.clone()), (scenario.clone(), scenario_text)];
         Ok(Sweep {
+            path: path.to_owned(),
+            text,
             scenario,
             base,
             axes,
             seeds,
-            columns: table::columns(file.column).map_err(wrong)?,
+            columns,
             engine: file.engine.map(crate::engine_of),
             files: files.map(|(path, text)| (path, text.into_bytes())).into(),
         })
@@ -164,25 +177,68 @@ impl Sweep {
 
     /// The scenario with these values, and its text before paths were made relative to its folder.
     fn scenario(&self, chosen: &[&axes::Choice]) -> Result<(Scenario, String), SweepError> {
-        let wrong = |error| SweepError::Choice {
-            choice: self.describe(chosen),
-            error,
-        };
+        self.with(chosen).map_err(|error| {
+            let is_it = |count: &usize| self.with(&chosen[..*count]).err().as_ref() == Some(&error);
+            match (0..=chosen.len()).find(is_it) {
+                Some(0) => self.in_scenario(error),
+                count => SweepError::Choice {
+                    path: self.path.clone(),
+                    line: self.line_of_axis(count.unwrap_or(chosen.len()).saturating_sub(1)),
+                    choice: self.describe(chosen),
+                    error: Box::new(error),
+                },
+            }
+        })
+    }
+
+    /// What is wrong with the scenario whatever varies.
+    fn in_scenario(&self, error: ScenarioError) -> SweepError {
+        let text = self
+            .files
+            .get(&self.scenario)
+            .map(|text| String::from_utf8_lossy(text));
+        SweepError::Load(LoadError::Scenario {
+            path: self.scenario.clone(),
+            error: error.located(&text.unwrap_or_default()),
+        })
+    }
+
+    fn line_of_axis(&self, number: usize) -> usize {
+        let at = ScenarioError::new(format!("vary[{number}].key"), "");
+        at.located(&self.text).line.unwrap_or(1)
+    }
+
+    /// The scenario with the values of the first axes.
+    fn with(&self, chosen: &[&axes::Choice]) -> Result<(Scenario, String), ScenarioError> {
         let mut table = self.base.clone();
         for (key, value) in chosen.iter().flat_map(|choice| &choice.set) {
-            axes::set(&mut table, key, value.clone()).map_err(wrong)?;
+            axes::set(&mut table, key, value.clone())?;
         }
-        let text =
-            toml::to_string(&table).map_err(|error| wrong(ScenarioError::new("", error.to_string())))?;
+        let text = toml::to_string(&table).map_err(|error| ScenarioError::new("", error.to_string()))?;
         let mut scenario = Scenario::parse(&text).map_err(|error| {
             // The line is one of a text that nobody has.
-            wrong(ScenarioError { line: None, ..error })
+            ScenarioError { line: None, ..error }
         })?;
-        crate::read_beside(&mut scenario, &self.scenario).map_err(wrong)?;
+        crate::read_beside(&mut scenario, &self.scenario)?;
         if let Some(engine) = self.engine {
             crate::set_engine(&mut scenario, engine);
         }
         Ok((scenario, text))
+    }
+
+    /// The file that names a scenario's programs: this one with the line, where programs vary.
+    fn names_programs(&self) -> String {
+        let is_program = |key: &String| key.split('.').next_back() == Some("program");
+        let varies = |axis: &Axis| {
+            axis.choices
+                .iter()
+                .flat_map(|choice| &choice.set)
+                .any(|(key, _)| is_program(key))
+        };
+        match self.axes.iter().position(varies) {
+            Some(number) => format!("{}: line {}", self.path.display(), self.line_of_axis(number)),
+            None => self.scenario.display().to_string(),
+        }
     }
 
     fn describe(&self, chosen: &[&axes::Choice]) -> String {
@@ -200,6 +256,22 @@ impl Sweep {
     #[must_use]
     pub fn table(&self, tasks: &[Task], result: &dyn Fn(&Task) -> Option<Done>) -> Table {
         table::table(self.axes(), &self.columns, tasks, result)
+    }
+
+    /// The columns of its file that no report of a table's has a figure for: each as an error with its place. A table
+    /// without reports says nothing of them.
+    #[must_use]
+    pub fn missing(&self, table: &Table) -> Vec<LoadError> {
+        let wrong = |error: ScenarioError| LoadError::Scenario {
+            path: self.path.clone(),
+            error: error.located(&self.text),
+        };
+        let is_read = table.rows.iter().any(|row| row.ok.is_some());
+        let columns = self.columns.iter().filter(|_| is_read);
+        columns
+            .filter_map(|column| column.missing(table))
+            .map(wrong)
+            .collect()
     }
 }
 
@@ -269,7 +341,14 @@ impl Planner<'_> {
         add(self.revision.as_bytes());
         add(text.as_bytes());
         add(crate::engine(&scenario).map_or("", Engine::name).as_bytes());
-        for digest in self.known.of(&scenario)? {
+        let digests = self.known.of(&scenario).map_err(|error| match error {
+            Unknown::Program(error) => SweepError::Program {
+                place: self.sweep.names_programs(),
+                error,
+            },
+            Unknown::File(error) => SweepError::Load(error),
+        })?;
+        for digest in digests {
             add(&digest);
         }
         Ok(Chosen {
@@ -294,9 +373,15 @@ struct Known<'a> {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
+/// What cannot be read of what a scenario names.
+enum Unknown {
+    Program(Error),
+    File(LoadError),
+}
+
 impl Known<'_> {
     /// Digests of all that a scenario reads, in a stated order.
-    fn of(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, SweepError> {
+    fn of(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, Unknown> {
         let programs = scenario.host.iter().filter_map(|host| host.program.as_ref());
         let mut digests = Vec::new();
         for name in [&scenario.program].into_iter().chain(programs) {
@@ -310,14 +395,14 @@ impl Known<'_> {
     }
 
     /// Of a program: the digest of all its texts, with those that it imports.
-    fn program(&mut self, name: &str) -> Result<Vec<u8>, SweepError> {
+    fn program(&mut self, name: &str) -> Result<Vec<u8>, Unknown> {
         if let Some(digest) = self.digests.get(name) {
             return Ok(digest.clone());
         }
         let loaded = self
             .programs
             .open(Some(Engine::Interp), name)
-            .map_err(Error::Load)?;
+            .map_err(|error| Unknown::Program(Error::Load(error)))?;
         let mut hash = Sha256::new();
         for (path, text) in &loaded.module().files {
             hash.update((text.len() as u64).to_le_bytes());
@@ -334,13 +419,12 @@ impl Known<'_> {
         Ok(digest)
     }
 
-    fn file(&mut self, path: &Path) -> Result<Vec<u8>, SweepError> {
+    fn file(&mut self, path: &Path) -> Result<Vec<u8>, Unknown> {
         let bytes = match self.files.get(path) {
             Some(bytes) => bytes.clone(),
-            None => std::fs::read(path).map_err(|error| LoadError::Read {
-                path: path.to_owned(),
-                error,
-            })?,
+            None => files::named_bytes(path, files::DATA_MAX)
+                .map_err(unread(path))
+                .map_err(Unknown::File)?,
         };
         let digest = Sha256::digest(&bytes).to_vec();
         self.files.insert(path.to_owned(), bytes);

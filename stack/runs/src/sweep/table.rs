@@ -32,6 +32,8 @@ pub(super) enum By {
 /// What is taken of each report.
 #[derive(Debug)]
 pub(super) struct Column {
+    /// Its number in the sweep's file; none where that has no columns.
+    number: Option<usize>,
     name: String,
     of: String,
     by: Option<By>,
@@ -51,6 +53,7 @@ pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioErro
             ("slowdown_p99", "slowdown.all.p99", None),
         ];
         let column = |(name, of, by): (&str, &str, _)| Column {
+            number: None,
             name: name.to_owned(),
             of: of.to_owned(),
             by,
@@ -74,6 +77,7 @@ pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioErro
                 .with_hint("`by` makes one of them: sum, mean, min, max, p50, p99"));
         }
         columns.push(Column {
+            number: Some(number),
             name: one.name,
             of: one.of,
             by: one.by,
@@ -83,6 +87,14 @@ pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioErro
 }
 
 impl Column {
+    /// What is wrong with it where it is one of the file's, and a table of reports does not have it.
+    pub(super) fn missing(&self, table: &Table) -> Option<ScenarioError> {
+        let number = self.number.filter(|_| !table.columns.contains(&self.name))?;
+        let message = format!("no report has a figure `{}`", self.of);
+        let error = ScenarioError::new(format!("column[{number}].of"), message);
+        Some(error.with_hint("the figures are those that `hawser sim --json` prints"))
+    }
+
     /// The figure of a report; nothing where the report does not have it.
     pub(super) fn figure(&self, report: &Value) -> Option<f64> {
         let mut found = vec![report];

@@ -261,6 +261,9 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
             return Err(ScenarioError::new(at(key), message));
         }
     }
+    if calls.count == 0 {
+        return Err(ScenarioError::new(at("count"), "at least one call"));
+    }
     if calls.count > u64::from(u32::MAX) {
         return Err(ScenarioError::new(
             at("count"),

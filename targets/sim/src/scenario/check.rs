@@ -68,6 +68,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     check_switches(scenario)?;
     check_links(scenario)?;
     check_changes(scenario)?;
+    scenario.check_headroom()?;
     check_flows(scenario)
 }
 

@@ -6,7 +6,10 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The maximum number of hosts in a range.
-const RANGE_MAX: u32 = 1000;
+const RANGE_MAX: u64 = 1000;
+
+/// The largest number of a host in a range.
+const NUMBER_MAX: u64 = u32::MAX as u64;
 
 /// One host by its name, or a list or a range of them: the flow is then opened from each, or to each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +42,18 @@ fn expand(name: &str) -> Result<Vec<String>, String> {
         return Ok(vec![name.to_owned()]);
     };
     let bounds = range.split_once('-').and_then(|(first, last)| {
-        let number = |text: &str| text.parse::<u32>().ok().filter(|_| !text.starts_with('+'));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // A number that has no place in so many bits is above every limit.
+        let number = |text: &str| is_number(text).then(|| text.parse::<u64>().unwrap_or(u64::MAX));
         Some((number(first)?, number(last)?))
     });
     let Some((first, last)) = bounds.filter(|(first, last)| first <= last) else {
         return Err(format!("`{name}` is no range of hosts: one is written h[0-15]"));
     };
-    if last - first >= RANGE_MAX {
-        return Err(format!("`{name}` is more than {RANGE_MAX} hosts"));
+    if last - first >= RANGE_MAX || last > NUMBER_MAX {
+        return Err(format!(
+            "`{name}` is more than the limit: a range has at most {RANGE_MAX} hosts, of numbers up to {NUMBER_MAX}"
+        ));
     }
     Ok((first..=last).map(|number| format!("{prefix}{number}")).collect())
 }

@@ -3,14 +3,16 @@
 //!
 //! * [`units`]: quantities as text
 //! * [`error`]: what is wrong with a file, and where
-//! * `topology`: networks by name and numbers
+//! * `topology`: networks by name and numbers; `origin`: where in the file what they stand for is from
 //! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
 
 mod calls;
 mod check;
 mod connections;
+mod defaults;
 pub mod error;
 mod hosts;
+mod origin;
 mod pfc;
 mod topology;
 pub mod units;
@@ -27,6 +29,7 @@ pub use calls::{Calls, Connecting};
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
+pub use origin::Origin;
 pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 
@@ -91,6 +94,9 @@ pub struct Scenario {
     /// What changes when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<At>,
+    /// Where it is from, for errors.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 /// What a run may cost; what is not given has no bound.
@@ -619,7 +625,7 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        check::check(self)
+        check::check(self).map_err(|error| self.origin.place(error))
     }
 
     /// The scenario as TOML; [`Scenario::parse`] reads it back.
@@ -759,39 +765,6 @@ fn is_any(value: &Share) -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_usual_idle(value: &u64) -> bool {
     *value == defaults::idle_packets()
-}
-
-/// Defaults that are not zero.
-mod defaults {
-    use super::{Share, Span};
-
-    pub(super) fn seed() -> u64 {
-        1
-    }
-
-    pub(super) fn duration() -> Span {
-        Span(60_000_000_000)
-    }
-
-    pub(super) fn idle_packets() -> u64 {
-        super::IDLE_PACKETS
-    }
-
-    pub(super) fn mtu() -> u32 {
-        1500
-    }
-
-    pub(super) fn one() -> u64 {
-        1
-    }
-
-    pub(super) fn one_priority() -> u8 {
-        1
-    }
-
-    pub(super) fn any() -> Share {
-        Share(1.0)
-    }
 }
 
 #[cfg(test)]

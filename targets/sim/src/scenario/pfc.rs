@@ -1,13 +1,17 @@
 //! What a switch says of priority-based flow control (PFC).
 
-use super::{Bytes, Link, Rate, Scenario, ScenarioError, Switch};
-use crate::link::pause::Thresholds;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{At, Bytes, Link, Rate, Scenario, ScenarioError, Span, Switch};
+use crate::link::Profile;
+use crate::link::pause::{PAUSE_BYTES, Thresholds};
 
 type Checked = Result<(), ScenarioError>;
 
 /// How much head room it takes.
-const HEADROOM_HINT: &str = "2 × delay × rate / 8 + 64 bytes + 2 packets, and what a last packet may exceed pfc_xoff \
-                             by: pfc_headroom = \"20kB\"";
+const HEADROOM_HINT: &str = "2 × delay × rate / 8 + 64 bytes + 2 packets, and the byte less than a packet that one may \
+                             exceed pfc_xoff by: pfc_headroom = \"20kB\"";
 
 impl Switch {
     /// Its thresholds, where it pauses.
@@ -73,7 +77,141 @@ impl Switch {
     }
 }
 
+/// What comes over a line after a switch has asked for a pause.
+struct Need {
+    /// What is under way in both delays.
+    under_way: u64,
+    /// What comes while the frame on the line back and the pause leave.
+    answer: u64,
+    /// The largest packet on the line.
+    packet: u64,
+    /// Both delays.
+    delay: Duration,
+    rate: Rate,
+}
+
+impl Need {
+    /// Over a line towards a switch, with the line back, and the largest packets on both. Nothing comes without a rate.
+    fn of(towards: &Profile, back: &Profile, [packet, packet_back]: [u64; 2]) -> Option<Need> {
+        let rate = towards.rate?;
+        let delay = towards
+            .delay
+            .saturating_add(towards.jitter)
+            .saturating_add(back.delay);
+        let share = |of: u128, whole: u128| {
+            u64::try_from((of * u128::from(rate)).div_ceil(whole)).unwrap_or(u64::MAX)
+        };
+        let bits = u128::from(PAUSE_BYTES + packet_back);
+        Some(Need {
+            // A year is below 2^55 nanoseconds, and a rate has 64 bits.
+            under_way: share(delay.as_nanos(), 8_000_000_000),
+            answer: back.rate.map_or(0, |back| share(bits, u128::from(back))),
+            packet,
+            delay,
+            rate: Rate(rate),
+        })
+    }
+
+    /// What a packet may exceed `pfc_xoff` by.
+    fn excess(&self) -> u64 {
+        self.packet.saturating_sub(1)
+    }
+
+    /// How much head room it takes.
+    fn bytes(&self) -> u64 {
+        [self.under_way, self.answer, self.packet, self.excess()]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
 impl Scenario {
+    /// Every switch that pauses has head room for what may come over each of its lines, whatever changes when.
+    pub(super) fn check_headroom(&self) -> Checked {
+        let pausing: BTreeMap<&str, usize> = self
+            .switch
+            .iter()
+            .enumerate()
+            .filter(|(_, switch)| switch.pfc_xoff.is_some())
+            .map(|(number, switch)| (switch.name.as_str(), number))
+            .collect();
+        if pausing.is_empty() {
+            return Ok(());
+        }
+        let mut changes: BTreeMap<&str, Vec<&At>> = BTreeMap::new();
+        for at in self.at.iter().filter(|at| at.node().is_none()) {
+            changes.entry(&at.link).or_default().push(at);
+        }
+        changes.values_mut().for_each(|all| all.sort_by_key(|at| at.time));
+        let mut worst: Option<(u64, usize, String, Need)> = None;
+        for link in &self.link {
+            let changes = changes.get(link.label().as_str());
+            let changes = changes.map_or(&[][..], Vec::as_slice);
+            for (end, name) in link.between.iter().enumerate() {
+                let Some(&switch) = pausing.get(name.as_str()) else {
+                    continue;
+                };
+                let headroom = self.switch[switch].pfc_headroom.map_or(0, |headroom| headroom.0);
+                for (time, need) in self.needs(link, end, changes) {
+                    let over = need.bytes().saturating_sub(headroom);
+                    if over > 0 && worst.as_ref().is_none_or(|(max, ..)| over > *max) {
+                        let from = time.map_or_else(String::new, |time| format!(" from {time} on"));
+                        worst = Some((over, switch, format!("`{}`{from}", link.label()), need));
+                    }
+                }
+            }
+        }
+        match worst {
+            None => Ok(()),
+            Some((_, switch, place, need)) => Err(self.too_small(switch, &place, &need)),
+        }
+    }
+
+    /// What comes over a link towards one of its ends: at first, and after each of its changes.
+    fn needs(&self, link: &Link, end: usize, changes: &[&At]) -> Vec<(Option<Span>, Need)> {
+        let mut directions = [Profile::default(), Profile::default()];
+        let largest = |name: &String| {
+            let host = self.host_number(name).map(|number| &self.host[number]);
+            let all = self.host.iter().map(|host| host.mtu).max().unwrap_or(0);
+            u64::from(host.map_or(all, |host| host.mtu))
+        };
+        let packets = [&link.between[1 - end], &link.between[end]].map(largest);
+        let first = [(None, [&link.both, &link.forward, &link.backward])];
+        let later = changes
+            .iter()
+            .map(|at| (Some(at.time), [&at.both, &at.forward, &at.backward]));
+        let mut needs = Vec::new();
+        for (time, [both, forward, backward]) in first.into_iter().chain(later) {
+            for (direction, own) in directions.iter_mut().zip([forward, backward]) {
+                both.apply(direction);
+                own.apply(direction);
+            }
+            // Forward is towards the second end.
+            let [towards, back] = [&directions[1 - end], &directions[end]];
+            needs.extend(Need::of(towards, back, packets).map(|need| (time, need)));
+        }
+        needs
+    }
+
+    fn too_small(&self, switch: usize, place: &str, need: &Need) -> ScenarioError {
+        let bytes = need.bytes();
+        let given = self.switch[switch].pfc_headroom.map_or(0, |headroom| headroom.0);
+        let message = format!(
+            "{given} bytes are less than the {bytes} that may come over {place} until a pause has its effect"
+        );
+        let hint = format!(
+            "pfc_headroom = {bytes}: {} bytes under way in {} there and back at {}, {} while a pause and the packet \
+             before it leave, a packet of {} on the line, and {} by which one may exceed `pfc_xoff`",
+            need.under_way,
+            Span(u64::try_from(need.delay.as_nanos()).unwrap_or(u64::MAX)),
+            need.rate,
+            need.answer,
+            need.packet,
+            need.excess()
+        );
+        ScenarioError::new(format!("switch[{switch}].pfc_headroom"), message).with_hint(hint)
+    }
+
     /// Whoever sends to a switch that pauses has a queue in which frames can wait.
     pub(super) fn check_paused(&self, link: &Link, path: &str) -> Checked {
         for (rules, end) in [(&link.forward, 1), (&link.backward, 0)] {

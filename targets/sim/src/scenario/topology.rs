@@ -87,6 +87,9 @@ impl Scenario {
             ),
             Kind::FatTree => built.fat_tree(topology.even("ports", topology.ports)?),
         }?;
+        self.origin.hosts = built.host.len();
+        self.origin.switches = built.switch.len();
+        self.origin.links = built.link.len();
         self.host.splice(0..0, built.host);
         self.switch.splice(0..0, built.switch);
         self.link.splice(0..0, built.link);

@@ -94,12 +94,26 @@ const RATES: Units = &[
 
 /// A text is no quantity of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {expected}")]
-pub struct UnitError {
-    /// What stands there.
-    pub text: String,
-    /// What is expected, with an example.
-    pub expected: String,
+pub enum UnitError {
+    /// It is no number with a unit.
+    #[error("`{text}` is not {expected}")]
+    Syntax {
+        /// What stands there.
+        text: String,
+        /// What is expected, with an example.
+        expected: String,
+    },
+    /// It is below zero.
+    #[error("`{0}` is negative, and a quantity is at least 0")]
+    Negative(String),
+    /// It is a number with a unit, and has no place in 64 bits.
+    #[error("`{text}` is too large: the most is {max}")]
+    TooLarge {
+        /// What stands there.
+        text: String,
+        /// The largest quantity of its kind.
+        max: String,
+    },
 }
 
 /// The form of a text of these units.
@@ -114,6 +128,16 @@ fn hint(units: Units) -> String {
 
 /// Reads a number, whole or with a decimal point, and a unit.
 fn parse(text: &str, units: Units) -> Result<u64, UnitError> {
+    let syntax = || UnitError::Syntax {
+        text: text.to_owned(),
+        expected: hint(units),
+    };
+    if let Some(rest) = text.strip_prefix('-') {
+        return match parse(rest, units) {
+            Err(UnitError::Syntax { .. }) => Err(syntax()),
+            Ok(_) | Err(_) => Err(UnitError::Negative(text.to_owned())),
+        };
+    }
     let unit_at = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
         .unwrap_or(text.len());
@@ -123,21 +147,27 @@ fn parse(text: &str, units: Units) -> Result<u64, UnitError> {
     let factor = units
         .iter()
         .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| *factor);
-    factor
-        .and_then(|factor| match number.parse::<u64>() {
-            Ok(whole) => whole.checked_mul(factor),
-            Err(_) => decimal(&number, factor),
-        })
-        .ok_or_else(|| UnitError {
-            text: text.to_owned(),
-            expected: hint(units),
-        })
+        .map(|(_, factor)| *factor)
+        .ok_or_else(syntax)?;
+    let value = match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(factor),
+        Err(_) => decimal(number.parse().map_err(|_| syntax())?, factor),
+    };
+    value.ok_or_else(|| UnitError::TooLarge {
+        text: text.to_owned(),
+        max: largest(units),
+    })
 }
 
-fn decimal(number: &str, factor: u64) -> Option<u64> {
-    let value = number.parse::<f64>().ok()? * factor as f64;
+fn decimal(number: f64, factor: u64) -> Option<u64> {
+    let value = number * factor as f64;
     (value < u64::MAX as f64).then(|| value.round() as u64)
+}
+
+/// The largest quantity of a kind, in the largest unit.
+fn largest(units: Units) -> String {
+    let (name, factor) = units[0];
+    format!("{}{name}", u64::MAX / factor)
 }
 
 /// Writes a quantity in the largest unit that holds it exactly.
@@ -166,7 +196,8 @@ impl Visitor<'_> for Quantity {
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<u64, E> {
         match u64::try_from(value) {
             Ok(value) if self.bare || value == 0 => Ok(value),
-            _ => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
+            Ok(_) => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
+            Err(_) => Err(E::custom(UnitError::Negative(value.to_string()))),
         }
     }
 
@@ -333,14 +364,21 @@ impl Visitor<'_> for ValueVisitor {
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
         match u64::try_from(number) {
             Ok(number) => Ok(Value::Number(number)),
-            Err(_) => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
+            Err(_) => Err(E::custom(UnitError::Negative(number.to_string()))),
         }
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
         let span = text.parse().map(Value::Span);
-        span.or_else(|_| text.parse().map(Value::Bytes))
-            .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+        let bytes = |_| text.parse().map(Value::Bytes);
+        span.or_else(|error| match error {
+            UnitError::Syntax { .. } => bytes(error),
+            UnitError::Negative(_) | UnitError::TooLarge { .. } => Err(error),
+        })
+        .map_err(|error| match error {
+            UnitError::Syntax { .. } => E::invalid_value(de::Unexpected::Str(text), &self),
+            UnitError::Negative(_) | UnitError::TooLarge { .. } => E::custom(error),
+        })
     }
 }
 
@@ -369,21 +407,29 @@ mod tests {
 
     #[test]
     fn bad_texts_are_refused() {
-        for text in [
-            "",
-            "10",
-            "ms",
-            "-1ms",
-            "1e3ms",
-            "10 parsecs",
-            "1.2.3s",
-            "99999999999999999999s",
-            "ß",
-        ] {
+        for text in ["", "10", "ms", "-ms", "-1", "1e3ms", "10 parsecs", "1.2.3s", "ß"] {
             let error = text.parse::<Span>().expect_err(text);
             assert!(error.to_string().contains("min, s, ms, us, ns"), "{error}");
         }
-        assert!("99999999999GiB".parse::<Bytes>().is_err(), "more than 64 bits");
+    }
+
+    #[test]
+    fn what_is_too_large_or_negative_is_called_so() {
+        let span = |text: &str| text.parse::<Span>().expect_err(text).to_string();
+        for text in ["99999999999999999999s", "99999999999s", "1000000000000.5min"] {
+            let expected = format!("`{text}` is too large: the most is 307445734min");
+            assert_eq!(span(text), expected);
+        }
+        assert_eq!(span("-1ms"), "`-1ms` is negative, and a quantity is at least 0");
+        let bytes = "99999999999GiB".parse::<Bytes>().expect_err("more than 64 bits");
+        assert_eq!(
+            bytes.to_string(),
+            "`99999999999GiB` is too large: the most is 17179869183GiB"
+        );
+        let rate = "-99999999999999999999bit/s"
+            .parse::<Rate>()
+            .expect_err("negative");
+        assert!(rate.to_string().contains("is negative"), "{rate}");
     }
 
     #[test]

@@ -33,9 +33,10 @@ pub struct Traced {
     pub bytes: u64,
 }
 
-/// What is wrong with a line of a file.
+/// What is wrong with a file.
 struct Wrong {
-    line: usize,
+    /// The line; none where it is about the whole file.
+    line: Option<usize>,
     message: String,
     hint: &'static str,
 }
@@ -43,8 +44,10 @@ struct Wrong {
 impl Wrong {
     /// The error of the key that names the file.
     fn at(self, path: &str, file: &str) -> ScenarioError {
-        let message = format!("{file}, line {}: {}", self.line, self.message);
-        ScenarioError::new(path, message).with_hint(self.hint)
+        let line = self
+            .line
+            .map_or_else(String::new, |line| format!(", line {line}"));
+        ScenarioError::new(path, format!("{file}{line}: {}", self.message)).with_hint(self.hint)
     }
 }
 
@@ -68,7 +71,7 @@ impl Distribution {
     /// The line, and what is wrong with it.
     pub fn parse(text: &str, path: &str, file: &str) -> Result<Distribution, ScenarioError> {
         let mut steps = Vec::new();
-        let wrong = |line, message: String| {
+        let error = |line, message: String| {
             Wrong {
                 line,
                 message,
@@ -76,6 +79,7 @@ impl Distribution {
             }
             .at(path, file)
         };
+        let wrong = |line, message| error(Some(line), message);
         for (line, fields) in lines(text) {
             let &[bytes, share] = &fields[..] else {
                 return Err(wrong(line, format!("{} fields are not two", fields.len())));
@@ -107,7 +111,7 @@ impl Distribution {
                 let line = text.lines().count();
                 Err(wrong(line, format!("the last share is {share}, and not 1")))
             }
-            None => Err(wrong(text.lines().count(), "no line has a size".to_owned())),
+            None => Err(error(None, "no line has a size".to_owned())),
         }
     }
 
@@ -143,7 +147,7 @@ impl Distribution {
 /// The line, and what is wrong with it.
 pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, ScenarioError> {
     let mut all: Vec<Traced> = Vec::new();
-    let wrong = |line, message: String| {
+    let error = |line, message: String| {
         Wrong {
             line,
             message,
@@ -151,6 +155,7 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
         }
         .at(path, file)
     };
+    let wrong = |line, message| error(Some(line), message);
     for (line, fields) in lines(text) {
         let &[at, from, to, bytes] = &fields[..] else {
             return Err(wrong(line, format!("{} fields are not four", fields.len())));
@@ -184,7 +189,7 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
         });
     }
     if all.is_empty() {
-        return Err(wrong(text.lines().count(), "no line has a message".to_owned()));
+        return Err(error(None, "no line has a message".to_owned()));
     }
     Ok(all)
 }
@@ -229,7 +234,8 @@ mod tests {
             let error = distribution(text).expect_err(text);
             let error = error.strip_suffix(&hint).map(str::to_owned).unwrap_or_default();
             error
-                .trim_start_matches("`flow[0].calls.size_file`: x.cdf, ")
+                .trim_start_matches("`flow[0].calls.size_file`: x.cdf")
+                .trim_start_matches(", ")
                 .to_owned()
         };
         assert_eq!(error("10 0.5\n20\n"), "line 2: 1 fields are not two");
@@ -243,7 +249,8 @@ mod tests {
         );
         assert_eq!(error("0 1"), "line 1: 0 1 follows 0 0, and both have to rise");
         assert_eq!(error("10 0.5\n"), "line 1: the last share is 0.5, and not 1");
-        assert_eq!(error("# nothing\n"), "line 1: no line has a size");
+        assert_eq!(error("# nothing\n"), ": no line has a size");
+        assert_eq!(error(""), ": no line has a size");
     }
 
     #[test]
@@ -260,7 +267,8 @@ mod tests {
             let error = trace(text).expect_err(text);
             let first = error.lines().next().unwrap_or_default();
             first
-                .trim_start_matches("`flow[0].calls.trace`: x.trace, ")
+                .trim_start_matches("`flow[0].calls.trace`: x.trace")
+                .trim_start_matches(", ")
                 .to_owned()
         };
         assert_eq!(error("0 a b"), "line 1: 3 fields are not four");
@@ -271,7 +279,7 @@ mod tests {
             error("2us a b 1\n1us a b 1"),
             "line 2: it is due before the one of the line before"
         );
-        assert_eq!(error(""), "line 0: no line has a message");
+        assert_eq!(error(""), ": no line has a message");
     }
 
     #[test]
@@ -281,5 +289,11 @@ mod tests {
             interval(1000.0, Share(0.8), 1_000_000_000),
             Duration::from_micros(10)
         );
+    }
+
+    /// The interval has no place in 64 bits of seconds.
+    #[test]
+    fn next_to_no_load_is_one_call() {
+        assert_eq!(interval(1000.0, Share(1e-300), 1_000_000_000), Duration::MAX);
     }
 }

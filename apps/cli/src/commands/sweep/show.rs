@@ -65,8 +65,10 @@ pub(super) fn finish(
             );
         }
     }
+    let missing: Vec<String> = sweep.missing(&table).iter().map(ToString::to_string).collect();
     match broken.len() {
-        0 => Ok(()),
+        0 if missing.is_empty() => Ok(()),
+        0 => Err(Exit::input(missing.join("\nhawser: "))),
         count => Err(Exit::failed(format!("{count} of {} tasks failed", tasks.len()))),
     }
 }

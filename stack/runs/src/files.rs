@@ -1,0 +1,88 @@
+//! Files that are read whole: within a limit, and never from what has no end.
+//!
+//! What a user names may be a pipe ([`given`]). What another file names may not ([`named`]): to open one waits for its
+//! writer, and who wrote that file is perhaps not who reads it.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::Path;
+
+/// The maximum number of bytes of a scenario or a sweep.
+pub const DOCUMENT_MAX: u64 = 64 << 20;
+
+/// The maximum number of bytes of another file that a scenario names: a distribution, a trace.
+pub const DATA_MAX: u64 = 1 << 30;
+
+/// The text of a file that the user named: a regular file, a pipe, a terminal.
+///
+/// # Errors
+/// It cannot be read, has more than `limit` bytes, or is not UTF-8.
+pub fn given(path: &Path, limit: u64) -> Result<String, Error> {
+    text(bytes(path, limit)?)
+}
+
+/// The bytes of a file that the user named.
+///
+/// # Errors
+/// It cannot be read, or has more than `limit` bytes.
+pub fn given_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    bytes(path, limit)
+}
+
+/// The text of a regular file that another file named.
+///
+/// # Errors
+/// As [`given`], and it is something else.
+pub fn named(path: &Path, limit: u64) -> Result<String, Error> {
+    text(named_bytes(path, limit)?)
+}
+
+/// The bytes of a regular file that another file named.
+pub(crate) fn named_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    // Before opening: opening a pipe would wait for its writer.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    bytes(path, limit)
+}
+
+fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let message = format!("it has more than the limit of {limit} bytes");
+        return Err(Error::new(ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Error> {
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_refused_and_a_device_only_where_a_file_names_it() {
+        let zero = Path::new("/dev/zero");
+        let why = |result: Result<String, Error>| result.expect_err("it is refused").to_string();
+        assert_eq!(why(given(zero, 100)), "it has more than the limit of 100 bytes");
+        assert_eq!(why(named(zero, 100)), "it is no regular file");
+        let null = Path::new("/dev/null");
+        assert_eq!(given(null, 0).expect("it is empty"), "");
+        assert_eq!(why(named(null, 0)), "it is no regular file");
+    }
+
+    #[test]
+    fn the_limit_is_the_last_byte_that_is_read() {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files.rs");
+        let length = std::fs::metadata(&own).expect("this file").len();
+        assert_eq!(named(&own, length).expect("it fits").len() as u64, length);
+        let error = named(&own, length - 1).expect_err("a byte more").to_string();
+        assert!(error.contains("more than the limit"), "{error}");
+    }
+}
