@@ -85,8 +85,9 @@ pub use hawser_lab as lab;
 pub use hawser_load::programs;
 #[cfg(feature = "stack")]
 pub use hawser_net::{
-    Device, Endpoint, Handle, Keepalive, Listener, MessageError, MessageOptions, MessageSocket, Network,
-    OpenError, Options, Probe, Request, Stream, host, messages, options,
+    Accepted, Connection, Device, Direction, Endpoint, Handle, Keepalive, Listener, MessageError,
+    MessageOptions, MessageSocket, Network, OpenError, Options, Probe, RecvStream, Request, SendStream,
+    Stream, host, messages, options,
 };
 #[cfg(feature = "sim")]
 pub use hawser_runs::{self as sim, debug, mutants};

@@ -318,6 +318,7 @@ pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
     ("OPT_OPEN_REPEATS", abi::OPT_OPEN_REPEATS),
     ("OPT_TTL", abi::OPT_TTL),
     ("OPT_NOT_SENT", abi::OPT_NOT_SENT),
+    ("OPT_PRIORITY", abi::OPT_PRIORITY),
     ("EPERM", 1),
     ("EINTR", 4),
     ("EIO", 5),

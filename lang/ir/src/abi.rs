@@ -217,6 +217,8 @@ pub const OPT_TTL: u32 = 16;
 /// Bytes that are taken from the application before they are in a packet; 0: as many as there is room for
 /// (Linux: TCP_NOTSENT_LOWAT). The engine obeys it and asks no program.
 pub const OPT_NOT_SENT: u32 = 17;
+/// Of a stream within a connection: those of a higher priority send before others; 0 to 255.
+pub const OPT_PRIORITY: u32 = 18;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.

@@ -91,7 +91,7 @@ pub struct Module {
     pub queues: Vec<Queue>,
     /// Externs by name.
     pub externs: Vec<Extern>,
-    /// It reads `op.sub`: it tells streams within a handle apart.
+    /// It reads `op.sub`, the number of a stream, a message or a call.
     pub reads_sub: bool,
     /// Where each `assert` and `invariant` stands, with its text.
     pub asserts: Vec<(Span, String)>,

@@ -116,7 +116,12 @@ mod tests {
                 "",
                 "p: its option bulk holds data_t, and payload inside options",
             ),
-            (app, "", send, "p: it reads op.sub, the stream within a handle"),
+            (
+                app,
+                "",
+                send,
+                "p: it reads op.sub, which only `open`, `message` and `call` have",
+            ),
         ] {
             let refusal = refusal(module(declarations, body, deploy));
             assert!(refusal.starts_with(sentence), "{refusal}");

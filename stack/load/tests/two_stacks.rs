@@ -7,6 +7,8 @@
 #[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
+#[path = "two_stacks/streams.rs"]
+mod streams;
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -20,7 +20,9 @@ use std::time::Duration;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
-use hawser_engine::{ByHandle, Counters, Errno, Handle, Notice, Observable, Stack, StackConfig, StepError};
+use hawser_engine::{
+    ByHandle, Counters, Direction, Errno, Handle, Notice, Observable, Stack, StackConfig, StepError,
+};
 use hawser_load::{Attachments, Installed, Next};
 use hawser_time::Instant;
 
@@ -254,9 +256,10 @@ impl Endpoint {
                 self.stack.accept(listener);
                 Ok(handle)
             }
-            None => Err(state
-                .failure()
-                .unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
+            None => Err(state.failure().unwrap_or_else(|| match state.closed {
+                true => io::ErrorKind::ConnectionAborted.into(),
+                false => io::ErrorKind::WouldBlock.into(),
+            })),
         }
     }
 
@@ -322,6 +325,9 @@ impl Endpoint {
         if let Some(error) = state.failure() {
             return Err(error);
         }
+        if state.reset.is_some() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
         if state.eof || state.closed {
             return Ok(0);
         }
@@ -338,7 +344,7 @@ impl Endpoint {
         if let Some(error) = state.failure() {
             return Err(error);
         }
-        if state.write_closed || state.closed {
+        if state.write_closed || state.closed || state.stopped.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if bytes.is_empty() {
@@ -384,6 +390,84 @@ impl Endpoint {
         let now = self.request_time();
         self.stack.abort(now, handle);
         self.give_back(handle);
+    }
+
+    /// Opens a stream within a connection, of a program that offers them.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while the peer allows no more of them, or there is no room;
+    /// [`io::ErrorKind::Unsupported`] when the program's connections have no streams; why the connection failed.
+    pub fn open_stream(&mut self, connection: Handle, direction: Direction) -> io::Result<Handle> {
+        if let Some(error) = self.state(connection)?.failure() {
+            return Err(error);
+        }
+        let now = self.request_time();
+        let opened = self.stack.open_stream(now, connection, direction);
+        let handle = opened
+            .map_err(error_of_request)?
+            .ok_or(io::ErrorKind::WouldBlock)?;
+        let state = State {
+            connected: true,
+            ..State::default()
+        };
+        self.connections.insert(handle, state);
+        self.wrote = Some(now);
+        Ok(handle)
+    }
+
+    /// Gives up what was sent on a stream and has not arrived, for a reason that the peer's application gets.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] when the program knows no reasons, [`io::ErrorKind::NotConnected`] once the stream
+    /// is over.
+    pub fn reset(&mut self, stream: Handle, reason: u64) -> io::Result<()> {
+        self.state(stream)?.write_closed = true;
+        let now = self.request_time();
+        self.stack.reset(now, stream, reason).map_err(error_of_request)
+    }
+
+    /// Reads no more of a stream, and asks the peer not to send any, for a reason that its application gets.
+    ///
+    /// # Errors
+    /// As [`Endpoint::reset`].
+    pub fn stop(&mut self, stream: Handle, reason: u64) -> io::Result<()> {
+        self.state(stream)?.eof = true;
+        let now = self.request_time();
+        self.stack.stop(now, stream, reason).map_err(error_of_request)
+    }
+
+    /// Why the peer gave up what it sent on a stream, if it did.
+    #[must_use]
+    pub fn reset_reason(&self, stream: Handle) -> Option<u64> {
+        self.connections.get(&stream)?.reset
+    }
+
+    /// Why the peer will not read any more of a stream; `None` once it has all of it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while neither is so; why the stream failed.
+    pub fn stopped(&mut self, stream: Handle) -> io::Result<Option<u64>> {
+        let state = self.state(stream)?;
+        match (state.stopped, state.failure()) {
+            (Some(reason), _) => Ok(Some(reason)),
+            (None, Some(error)) => Err(error),
+            (None, None) if state.closed => Ok(None),
+            (None, None) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Whether this end sends on a stream.
+    #[must_use]
+    pub fn sends_on(&self, stream: Handle) -> bool {
+        self.stack.sends_on(stream)
+    }
+
+    /// Whether bytes of a stream may still come.
+    pub(crate) fn is_read_open(&self, stream: Handle) -> bool {
+        let state = self.connections.get(&stream);
+        state.is_some_and(|state| {
+            !state.eof && !state.closed && state.reset.is_none() && state.failed.is_none()
+        })
     }
 
     /// The far end of a connection.

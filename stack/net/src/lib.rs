@@ -24,12 +24,14 @@ mod log;
 pub mod messages;
 mod network;
 pub mod options;
+mod streams;
 
 pub use attach::OnBus;
 pub use device::Device;
 pub use endpoint::Endpoint;
 pub use error::{ChangeError, OpenError};
-pub use hawser_engine::{Handle, Observable};
+pub use hawser_engine::{Direction, Handle, Observable};
 pub use messages::{MessageError, MessageOptions, MessageSocket, NetworkEnd, Request};
 pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};
+pub use streams::{Accepted, Connection, RecvStream, SendStream};

@@ -476,6 +476,12 @@ impl Stream {
         Ok(())
     }
 
+    /// The connection's handle, which is not shut down with this stream any more.
+    pub(crate) fn into_parts(self) -> (Arc<Shared>, Handle) {
+        let stream = std::mem::ManuallyDrop::new(self);
+        (Arc::clone(&stream.shared), stream.handle)
+    }
+
     /// Drops the connection and everything under way; the peer sees a reset.
     pub fn abort(&self) {
         self.shared.lock().endpoint.abort(self.handle);
@@ -503,12 +509,13 @@ impl Stream {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+pub(crate) enum Side {
     Read,
     Write,
 }
 
-fn attempt<T>(
+/// Does something that never blocks with a handle; where it would, remembers whom to wake.
+pub(crate) fn attempt<T>(
     shared: &Shared,
     handle: Handle,
     cx: &mut Context<'_>,
@@ -609,7 +616,8 @@ impl Drop for Stream {
 }
 
 impl Shared {
-    fn give_back(&self, handle: Handle) {
+    /// Shuts a handle down and forgets it.
+    pub(crate) fn give_back(&self, handle: Handle) {
         let mut inner = self.lock();
         inner.wakers.remove(&handle);
         inner.endpoint.close(handle);

@@ -2,6 +2,8 @@
 
 #[path = "common/end.rs"]
 mod end;
+#[path = "endpoint/streams.rs"]
+mod streams;
 
 use std::io::{ErrorKind, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -238,6 +238,11 @@ impl Units {
         self.receiving.add(uid, own, unit)
     }
 
+    /// Whether there is a sending unit.
+    pub(crate) fn has_sending(&self) -> bool {
+        self.sending.len() > 0
+    }
+
     /// Where the sending unit with this uid is.
     #[inline]
     pub(crate) fn find_sending(&self, uid: &Id, own: &Id) -> Option<Place> {

@@ -80,6 +80,13 @@ impl Stack {
         Ok(())
     }
 
+    /// Whether this end sends on a stream: its program has made a sending unit for it.
+    #[must_use]
+    pub fn sends_on(&self, handle: Handle) -> bool {
+        let slot = self.context_of(handle);
+        slot.is_ok_and(|slot| self.chains.state.contexts.entry(slot).units.has_sending())
+    }
+
     fn given_up(&self, handle: Handle, kind: AppOp) -> Result<Slot, RequestError> {
         let is_known = self.chains.tables.app[op_index(kind)].is_some();
         is_known.then_some(()).ok_or(RequestError::Unsupported(kind))?;

@@ -488,6 +488,7 @@ impl Program for Script {
                     AppOp::Abort => (ABORT, ids),
                     AppOp::Release => (RELEASE, ids),
                     AppOp::Option => (OPTION, ids),
+                    AppOp::Open | AppOp::Reset | AppOp::Stop => unreachable!("scripts register none of them"),
                     AppOp::Message | AppOp::Call => {
                         (CALL, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE])
                     }
