@@ -107,3 +107,14 @@ fn an_empty_text_stays_empty_and_an_error_is_returned() {
     assert_eq!(format("\n\n  \n").as_deref(), Ok(""));
     assert!(format("struct s { uint8 x }").is_err());
 }
+
+/// The line begins with the brace that ends the `if`, and the statements behind it are in another body.
+#[test]
+fn an_else_that_does_not_fit_on_its_line_has_its_braces_on_lines_of_their_own() {
+    let long = "c.a_field_with_a_long_name = 1;  c.another_field_with_one = 2;  c.and_a_third_one = 3;";
+    let text = format!(
+        "void f(conn c) {{\n    if (c.x == 5) {{ {long}  {long} }}\n    else {{ {long}  {long} }}\n}}\n"
+    );
+    let once = check("an else that does not fit", &text);
+    assert!(once.contains("\n    } else {\n        c.a_field"), "{once}");
+}

@@ -164,9 +164,9 @@ impl Layout<'_, '_> {
             if self.width(first, end, indent) <= MAX_COLUMNS {
                 return end;
             }
-            if let Some(at) =
-                self.last_fitting(first, end, indent, |layout, at| layout.between_statements(at))
-            {
+            let depth = self.depth(first);
+            let between = |layout: &Self, at| layout.between_statements(at, depth);
+            if let Some(at) = self.last_fitting(first, end, indent, between) {
                 return at;
             }
             let inline = (first..end).find(|at| {
@@ -233,13 +233,13 @@ impl Layout<'_, '_> {
         found
     }
 
-    /// Whether a statement ends before this piece and another begins, both in the body in which
-    /// the line began.
-    fn between_statements(&self, at: usize) -> bool {
+    /// Whether a statement ends before this piece and another begins, both within so many bodies: those around the
+    /// line's first piece, which may be the brace that ends one more.
+    fn between_statements(&self, at: usize, depth: usize) -> bool {
         let before = &self.pieces[at - 1];
         let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
         let begins = !self.sticks(at) && !self.pieces[at].is_comment() && !self.pieces[at].closes();
-        ends && begins && self.depth(at) == self.bodies.len()
+        ends && begins && self.depth(at) == depth
     }
 
     /// How many bodies stand around a piece.
