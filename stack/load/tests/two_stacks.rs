@@ -7,6 +7,8 @@
 #[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
+#[path = "two_stacks/quic_lite.rs"]
+mod quic_lite;
 #[path = "two_stacks/streams.rs"]
 mod streams;
 
