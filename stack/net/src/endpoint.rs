@@ -436,6 +436,44 @@ impl Endpoint {
         self.stack.stop(now, stream, reason).map_err(error_of_request)
     }
 
+    /// Sends a datagram on a connection, beside its streams: it arrives whole, or not at all (RFC 9221).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is no room; errno `EMSGSIZE` when it will never fit; what the program
+    /// refused; why the connection failed.
+    pub fn send_datagram(&mut self, connection: Handle, datagram: &[u8]) -> io::Result<()> {
+        if let Some(error) = self.state(connection)?.failure() {
+            return Err(error);
+        }
+        let now = self.request_time();
+        let sent = self.stack.send_message(now, connection, datagram);
+        if !sent.map_err(error_of_request)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.wrote = Some(now);
+        Ok(())
+    }
+
+    /// Takes the next datagram that came on a connection.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is none; why the connection failed.
+    pub fn recv_datagram(&mut self, connection: Handle) -> io::Result<Vec<u8>> {
+        let mut datagram = Vec::new();
+        if self.stack.readable(connection) > 0 {
+            let now = self.request_time();
+            let taken = self.stack.recv_message(now, connection, &mut datagram);
+            if taken.map_err(error_of_request)? {
+                return Ok(datagram);
+            }
+        }
+        let state = self.state(connection)?;
+        Err(state.failure().unwrap_or_else(|| match state.closed {
+            true => io::ErrorKind::ConnectionAborted.into(),
+            false => io::ErrorKind::WouldBlock.into(),
+        }))
+    }
+
     /// Why the peer gave up what it sent on a stream, if it did.
     #[must_use]
     pub fn reset_reason(&self, stream: Handle) -> Option<u64> {

@@ -108,6 +108,30 @@ impl Connection {
         })
     }
 
+    /// Sends a datagram beside the streams: it arrives whole, or not at all (RFC 9221). Waits while there is no room.
+    ///
+    /// # Errors
+    /// Errno `EMSGSIZE` when it will never fit; what the program refused; why the connection failed.
+    pub async fn send_datagram(&self, datagram: &[u8]) -> io::Result<()> {
+        let send = |cx: &mut Context<'_>| {
+            attempt(&self.shared, self.handle, cx, Side::Write, |endpoint, handle| {
+                endpoint.send_datagram(handle, datagram)
+            })
+        };
+        std::future::poll_fn(send).await
+    }
+
+    /// Waits for the next datagram of the peer.
+    ///
+    /// # Errors
+    /// Why the connection failed; [`io::ErrorKind::ConnectionAborted`] once it is closed.
+    pub async fn recv_datagram(&self) -> io::Result<Vec<u8>> {
+        let receive = |cx: &mut Context<'_>| {
+            attempt(&self.shared, self.handle, cx, Side::Read, Endpoint::recv_datagram)
+        };
+        std::future::poll_fn(receive).await
+    }
+
     fn stream(&self, handle: Handle) -> Arc<Stream> {
         Arc::new(Stream {
             shared: Arc::clone(&self.shared),

@@ -19,7 +19,7 @@ fn ends(clock: &Arc<AtomicU64>) -> [Endpoint; 2] {
             gateways: vec![],
             mtu: 1500,
         };
-        let program = Loaded::open(PROGRAM, None).expect("it is there");
+        let program = Loaded::open(PROGRAM, None).unwrap_or_else(|error| panic!("{error}"));
         let program = program.with(&[]).expect("a program");
         let config = StackConfig::new(interface, u64::from(end));
         Endpoint::new(program, config, Box::new(device)).expect("an endpoint")
@@ -123,6 +123,25 @@ async fn a_connection_that_is_closed_ends_what_waits_for_it() {
     );
     assert!(accepted.is_err() && own.is_err());
     assert_eq!(read.expect_err("it failed").kind(), ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn datagrams_go_beside_the_streams_each_whole() {
+    let (client, server) = connected().await;
+    let (mut send, _recv) = client.open_both().await.expect("opened");
+    send.write_all(b"of the stream").await.expect("sent");
+    for len in [1, 1_000, 2] {
+        client.send_datagram(&vec![7; len]).await.expect("sent");
+    }
+    for len in [1, 1_000, 2] {
+        assert_eq!(server.recv_datagram().await.expect("it came"), vec![7; len]);
+    }
+    let error = client.send_datagram(&[0; 1_001]).await;
+    assert_eq!(error.expect_err("too long").raw_os_error(), Some(90), "EMSGSIZE");
+    let (_, mut recv) = accept_both(&server).await;
+    let mut bytes = [0; 13];
+    recv.read_exact(&mut bytes).await.expect("it came");
+    assert_eq!(&bytes, b"of the stream");
 }
 
 /// The same by polling, and over a program without streams.
