@@ -20,7 +20,7 @@ mod streams;
 mod superframe;
 mod swap;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,6 +152,7 @@ impl Stack {
             deferred: VecDeque::new(),
             blocked: Vec::new(),
             put_off: Vec::new(),
+            given_up: BTreeMap::new(),
             counters: Counters::default(),
             limits,
         };

@@ -12,7 +12,7 @@ use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause, Denied, Verdict};
 use crate::data::{PagePool, Units};
 use crate::net;
-use crate::state::{ANYBODY, End, Errno, Flow, Handle, Notice, Slot};
+use crate::state::{ANYBODY, End, Errno, Flow, GivenUp, Handle, Notice, Slot};
 use crate::tables::op_index;
 
 const OP_ZERO: Op = Op {
@@ -500,10 +500,11 @@ impl Stack {
                 (AppOp::Release, 0, 0)
             } else if deferred.taken > 0 {
                 (AppOp::Recv, std::mem::take(&mut deferred.taken), 0)
-            } else if let Some(reason) = deferred.stop.take() {
-                (AppOp::Stop, 0, reason)
-            } else if let Some(reason) = deferred.reset.take() {
-                (AppOp::Reset, 0, reason)
+            } else if deferred.given_up {
+                match self.chains.state.next_given_up(slot) {
+                    Some((kind, reason)) => (kind, 0, reason),
+                    None => continue,
+                }
             } else if std::mem::take(&mut deferred.close) {
                 (AppOp::Close, 0, 0)
             } else {
@@ -516,8 +517,8 @@ impl Stack {
                     AppOp::Recv => deferred.taken += len,
                     AppOp::Close => deferred.close = true,
                     AppOp::Release => deferred.release = true,
-                    AppOp::Reset => deferred.reset = Some(arg),
-                    AppOp::Stop => deferred.stop = Some(arg),
+                    AppOp::Reset => self.chains.state.give_up(slot, GivenUp::reset(arg)),
+                    AppOp::Stop => self.chains.state.give_up(slot, GivenUp::stop(arg)),
                     AppOp::Listen
                     | AppOp::Connect
                     | AppOp::Send

@@ -42,12 +42,13 @@ impl Stack {
             (timer.name.as_str(), armed)
         });
         let deferred = &entry.deferred;
+        let given_up = self.chains.state.given_up.get(&slot.index);
         let waiting = [
             (deferred.abort, AppOp::Abort),
             (deferred.release, AppOp::Release),
             (deferred.taken > 0, AppOp::Recv),
-            (deferred.reset.is_some(), AppOp::Reset),
-            (deferred.stop.is_some(), AppOp::Stop),
+            (given_up.is_some_and(|all| all.reset.is_some()), AppOp::Reset),
+            (given_up.is_some_and(|all| all.stop.is_some()), AppOp::Stop),
             (deferred.close, AppOp::Close),
         ];
         Some(Standing {

@@ -10,7 +10,7 @@ use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause};
-use crate::state::{Handle, Slot};
+use crate::state::{GivenUp, Handle, Slot};
 use crate::tables::op_index;
 
 /// Who sends on a stream.
@@ -62,8 +62,8 @@ impl Stack {
     /// # Errors
     /// [`RequestError::Unsupported`], [`RequestError::BadHandle`], [`RequestError::NotConnected`].
     pub fn reset(&mut self, now: Instant, handle: Handle, reason: u64) -> Result<(), RequestError> {
-        let slot = self.given_up(handle, AppOp::Reset)?;
-        self.chains.state.contexts.entry_mut(slot).deferred.reset = Some(reason);
+        let slot = self.to_give_up(handle, AppOp::Reset)?;
+        self.chains.state.give_up(slot, GivenUp::reset(reason));
         self.deliver(now, slot);
         Ok(())
     }
@@ -74,8 +74,8 @@ impl Stack {
     /// # Errors
     /// As those of [`Stack::reset`].
     pub fn stop(&mut self, now: Instant, handle: Handle, reason: u64) -> Result<(), RequestError> {
-        let slot = self.given_up(handle, AppOp::Stop)?;
-        self.chains.state.contexts.entry_mut(slot).deferred.stop = Some(reason);
+        let slot = self.to_give_up(handle, AppOp::Stop)?;
+        self.chains.state.give_up(slot, GivenUp::stop(reason));
         self.deliver(now, slot);
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Stack {
         slot.is_ok_and(|slot| self.chains.state.contexts.entry(slot).units.has_sending())
     }
 
-    fn given_up(&self, handle: Handle, kind: AppOp) -> Result<Slot, RequestError> {
+    fn to_give_up(&self, handle: Handle, kind: AppOp) -> Result<Slot, RequestError> {
         let is_known = self.chains.tables.app[op_index(kind)].is_some();
         is_known.then_some(()).ok_or(RequestError::Unsupported(kind))?;
         self.context_of(handle)

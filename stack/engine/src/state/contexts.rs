@@ -81,14 +81,39 @@ pub(crate) struct Deferred {
     pub(crate) taken: u64,
     /// The application will send no more.
     pub(crate) close: bool,
-    /// The application gave up what it sends, for this reason.
-    pub(crate) reset: Option<u64>,
-    /// The application will not read any more, for this reason.
-    pub(crate) stop: Option<u64>,
+    /// It gives something up, for a reason: [`super::State::given_up`] has which.
+    pub(crate) given_up: bool,
     /// Nobody holds the handle any more.
     pub(crate) release: bool,
     /// The context is in the list of those with deferred requests.
     pub(crate) listed: bool,
+}
+
+/// What an application gives up of a stream, and its reasons.
+#[derive(Debug, Default)]
+pub(crate) struct GivenUp {
+    /// What it sends.
+    pub(crate) reset: Option<u64>,
+    /// What it would read.
+    pub(crate) stop: Option<u64>,
+}
+
+impl GivenUp {
+    /// What it sends, for this reason.
+    pub(crate) fn reset(reason: u64) -> GivenUp {
+        GivenUp {
+            reset: Some(reason),
+            stop: None,
+        }
+    }
+
+    /// What it would read, for this reason.
+    pub(crate) fn stop(reason: u64) -> GivenUp {
+        GivenUp {
+            reset: None,
+            stop: Some(reason),
+        }
+    }
 }
 
 impl Entry {

@@ -1,10 +1,11 @@
 //! What concerns a context, its handle and the shared memory at once: notices, requests that the
 //! program receives later, the accept queue, a context's end.
 
+use hawser_ir::AppOp;
 use hawser_ir::abi::Id;
 
 use super::handles::After;
-use super::{Errno, Notice, Slot, State};
+use super::{Errno, GivenUp, Notice, Slot, State};
 
 impl State {
     /// Notifies the owner of a context's handle, if there is one. The end of a stream whose first
@@ -31,13 +32,32 @@ impl State {
     /// Lists a context that has deferred requests: the program receives them with the next poll.
     pub(crate) fn defer(&mut self, slot: Slot) {
         let deferred = &mut self.contexts.entry_mut(slot).deferred;
-        let has_reason = deferred.reset.is_some() || deferred.stop.is_some();
-        let has_any =
-            deferred.abort || deferred.close || deferred.release || deferred.taken > 0 || has_reason;
+        let any_flag = deferred.abort || deferred.close || deferred.release || deferred.given_up;
+        let has_any = any_flag || deferred.taken > 0;
         if !deferred.listed && has_any {
             deferred.listed = true;
             self.deferred.push_back(slot);
         }
+    }
+
+    /// Notes what an application gives up: the program receives it in time.
+    pub(crate) fn give_up(&mut self, slot: Slot, what: GivenUp) {
+        self.contexts.entry_mut(slot).deferred.given_up = true;
+        let known = self.given_up.entry(slot.index).or_default();
+        known.reset = what.reset.or(known.reset);
+        known.stop = what.stop.or(known.stop);
+    }
+
+    /// The next of the requests for that, and its reason.
+    pub(crate) fn next_given_up(&mut self, slot: Slot) -> Option<(AppOp, u64)> {
+        let known = self.given_up.entry(slot.index).or_default();
+        let stop = known.stop.take().map(|reason| (AppOp::Stop, reason));
+        let next = stop.or_else(|| known.reset.take().map(|reason| (AppOp::Reset, reason)));
+        if known.reset.is_none() {
+            self.given_up.remove(&slot.index);
+            self.contexts.entry_mut(slot).deferred.given_up = false;
+        }
+        next
     }
 
     /// Notes that an application waits for room: for bytes, or for packets, which all share.
@@ -198,6 +218,7 @@ impl State {
         self.counters.contexts_ended += 1;
         self.timers.stop_all(slot.index);
         self.packets.forget(slot);
+        self.given_up.remove(&slot.index);
         let entry = self.contexts.entry_mut(slot);
         if let Some(flow) = entry.flow.filter(|_| entry.owns_port) {
             self.ports.give(flow.local, flow.remote);

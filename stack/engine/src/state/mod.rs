@@ -22,9 +22,9 @@ mod raised;
 mod slot;
 mod timers;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-pub(crate) use contexts::{Contexts, Guess};
+pub(crate) use contexts::{Contexts, GivenUp, Guess};
 pub(crate) use flow::{ANYBODY, End, Flow};
 pub(crate) use handles::Handles;
 pub use handles::{Errno, Handle, Notice};
@@ -65,4 +65,7 @@ pub(crate) struct State {
     /// Contexts whose applications wait because the program put their request off, and how many chains
     /// had run to their ends by then.
     pub(crate) put_off: Vec<(Slot, u64)>,
+    /// What applications give up and their programs have not received, by the context's place. Few ever do, so that it
+    /// takes no room in each context.
+    pub(crate) given_up: BTreeMap<u32, GivenUp>,
 }
