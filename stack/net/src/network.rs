@@ -101,6 +101,16 @@ impl Network {
     /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
     /// program does not take.
     pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
+        let stream = Stream {
+            shared: self.shared.clone(),
+            handle: self.begin(remote, options)?,
+        };
+        connected(&self.shared, stream.handle).await?;
+        Ok(stream)
+    }
+
+    /// Begins to open a connection.
+    pub(crate) fn begin(&self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
         let handle = self
             .shared
             .lock()
@@ -108,12 +118,7 @@ impl Network {
             .endpoint
             .connect_with(remote, options)?;
         self.shared.kick.notify_one();
-        let stream = Stream {
-            shared: self.shared.clone(),
-            handle,
-        };
-        std::future::poll_fn(|cx| stream.poll_connected(cx)).await?;
-        Ok(stream)
+        Ok(handle)
     }
 
     /// Opens a listener. At most `backlog` connections wait to be accepted.
@@ -476,25 +481,10 @@ impl Stream {
         Ok(())
     }
 
-    /// The connection's handle, which is not shut down with this stream any more.
-    pub(crate) fn into_parts(self) -> (Arc<Shared>, Handle) {
-        let stream = std::mem::ManuallyDrop::new(self);
-        (Arc::clone(&stream.shared), stream.handle)
-    }
-
     /// Drops the connection and everything under way; the peer sees a reset.
     pub fn abort(&self) {
         self.shared.lock().endpoint.abort(self.handle);
         self.shared.kick.notify_one();
-    }
-
-    fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.attempt(cx, Side::Read, |endpoint, handle| {
-            match endpoint.connected(handle)? {
-                true => Ok(()),
-                false => Err(io::ErrorKind::WouldBlock.into()),
-            }
-        })
     }
 
     /// Does something that never blocks; where it would, remembers whom to wake.
@@ -512,6 +502,23 @@ impl Stream {
 pub(crate) enum Side {
     Read,
     Write,
+}
+
+/// Waits until a connection is open.
+pub(crate) async fn connected(shared: &Shared, handle: Handle) -> io::Result<()> {
+    let open = |cx: &mut Context<'_>| {
+        attempt(
+            shared,
+            handle,
+            cx,
+            Side::Read,
+            |endpoint, handle| match endpoint.connected(handle)? {
+                true => Ok(()),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            },
+        )
+    };
+    std::future::poll_fn(open).await
 }
 
 /// Does something that never blocks with a handle; where it would, remembers whom to wake.
@@ -551,17 +558,20 @@ pub(crate) fn attempt<T>(
     }
 }
 
+/// Reads into a buffer of tokio's.
+pub(crate) fn poll_read(
+    shared: &Shared,
+    handle: Handle,
+    cx: &mut Context<'_>,
+    out: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    let read = |endpoint: &mut Endpoint, handle| endpoint.read(handle, out.initialize_unfilled());
+    attempt(shared, handle, cx, Side::Read, read).map_ok(|len| out.advance(len))
+}
+
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let read = |endpoint: &mut Endpoint, handle| endpoint.read(handle, out.initialize_unfilled());
-        match self.attempt(cx, Side::Read, read) {
-            Poll::Ready(Ok(n)) => {
-                out.advance(n);
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        }
+        poll_read(&self.shared, self.handle, cx, out)
     }
 }
 
@@ -644,7 +654,7 @@ impl Probe {
 
 /// Accepts connections. Dropping it closes it.
 pub struct Listener {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     handle: Handle,
 }
 
@@ -654,16 +664,21 @@ impl Listener {
     /// # Errors
     /// Why the listener failed.
     pub async fn accept(&self) -> io::Result<Stream> {
+        let handle = self.next().await?;
+        Ok(Stream {
+            shared: self.shared.clone(),
+            handle,
+        })
+    }
+
+    /// The next connection's handle.
+    pub(crate) async fn next(&self) -> io::Result<Handle> {
         let accept = |cx: &mut Context<'_>| {
             attempt(&self.shared, self.handle, cx, Side::Read, |endpoint, handle| {
                 endpoint.accept(handle)
             })
         };
-        let handle = std::future::poll_fn(accept).await?;
-        Ok(Stream {
-            shared: self.shared.clone(),
-            handle,
-        })
+        std::future::poll_fn(accept).await
     }
 }
 

@@ -14,7 +14,7 @@ use hawser_engine::{Direction, Handle};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::endpoint::Endpoint;
-use crate::network::{Listener, Network, Shared, Side, attempt};
+use crate::network::{Listener, Network, Shared, Side, attempt, connected, poll_read};
 use crate::options::{OPT_PRIORITY, Options};
 
 impl Network {
@@ -31,8 +31,12 @@ impl Network {
     /// # Errors
     /// As [`Network::connect_with`].
     pub async fn connection_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Connection> {
-        let (shared, handle) = self.connect_with(remote, options).await?.into_parts();
-        Ok(Connection { shared, handle })
+        let connection = Connection {
+            shared: Arc::clone(&self.shared),
+            handle: self.begin(remote, options)?,
+        };
+        connected(&self.shared, connection.handle).await?;
+        Ok(connection)
     }
 }
 
@@ -42,8 +46,11 @@ impl Listener {
     /// # Errors
     /// Why the listener failed.
     pub async fn accept_connection(&self) -> io::Result<Connection> {
-        let (shared, handle) = self.accept().await?.into_parts();
-        Ok(Connection { shared, handle })
+        let handle = self.next().await?;
+        Ok(Connection {
+            shared: Arc::clone(&self.shared),
+            handle,
+        })
     }
 }
 
@@ -272,16 +279,7 @@ impl RecvStream {
 
 impl AsyncRead for RecvStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Stream { shared, handle } = &*self.0;
-        let read = |endpoint: &mut Endpoint, handle| endpoint.read(handle, out.initialize_unfilled());
-        match attempt(shared, *handle, cx, Side::Read, read) {
-            Poll::Ready(Ok(n)) => {
-                out.advance(n);
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        }
+        poll_read(&self.0.shared, self.0.handle, cx, out)
     }
 }
 

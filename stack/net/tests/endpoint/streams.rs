@@ -144,6 +144,30 @@ async fn datagrams_go_beside_the_streams_each_whole() {
     assert_eq!(&bytes, b"of the stream");
 }
 
+/// Each holds a part of the clock: a network whose last holder is gone gives its device back.
+#[tokio::test(start_paused = true)]
+async fn a_network_ends_with_its_last_connection() {
+    let clock = Arc::new(AtomicU64::new(SECOND));
+    let [client, server] = ends(&clock).map(|end| Network::start(end).expect("it is driven"));
+    let listener = server.listen(address(1), 4).expect("free");
+    let (here, there) = tokio::join!(client.connection(address(1)), listener.accept_connection());
+    let stream = here
+        .as_ref()
+        .expect("connected")
+        .open_both()
+        .await
+        .expect("opened");
+    drop((client, server, listener));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(
+        Arc::strong_count(&clock) > 1,
+        "the connections hold their networks"
+    );
+    drop((here, there, stream));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(Arc::strong_count(&clock), 1);
+}
+
 /// The same by polling, and over a program without streams.
 #[test]
 fn streams_are_opened_and_read_by_polling() {

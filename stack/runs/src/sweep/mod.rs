@@ -259,7 +259,7 @@ impl Sweep {
     }
 
     /// The columns of its file that no report of a table's has a figure for: each as an error with its place. A table
-    /// without reports says nothing of them.
+    /// without reports does not mention them.
     #[must_use]
     pub fn missing(&self, table: &Table) -> Vec<LoadError> {
         let wrong = |error: ScenarioError| LoadError::Scenario {
