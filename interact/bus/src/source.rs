@@ -309,10 +309,15 @@ impl Source {
         &self.holds
     }
 
-    /// Does what is due: orders, modifications from elsewhere, ends of intervals and of leases.
+    /// Does what is due: ends of leases, orders, modifications from elsewhere, ends of intervals.
     /// True when it did something.
     pub fn poll<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
+        // Before the orders: a holder that leaves when its lease is over has not given it back early.
+        if self.holds.next().is_some_and(|until| until <= now) {
+            self.expire(now, state);
+            any = true;
+        }
         if self.is_called() {
             while let Ok(order) = self.orders.try_recv() {
                 self.called.fetch_sub(1, Ordering::Acquire);
@@ -327,10 +332,6 @@ impl Source {
         }
         if self.ends.peek().is_some_and(|Reverse((until, ..))| *until <= now) {
             self.close_intervals(now, state);
-            any = true;
-        }
-        if self.holds.next().is_some_and(|until| until <= now) {
-            self.expire(now, state);
             any = true;
         }
         if !self.audit.is_empty() && self.audit_due <= now {

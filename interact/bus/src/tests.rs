@@ -379,6 +379,23 @@ fn a_lease_holds_against_the_provider_and_ends_by_itself() {
     );
 }
 
+/// The provider is busy while the lease ends and its holder, who has counted along, goes.
+#[test]
+fn a_holder_that_goes_when_its_lease_is_over_has_not_given_it_back() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
+    let answer = steerer.modify(&tcp.set(0, 99, 50), 1).expect("there is a source");
+    tcp.poll(100);
+    assert_eq!(answer.ready(), Some(Ok(10)));
+    drop(steerer);
+    tcp.poll(160);
+    assert_eq!(
+        acts(&bus),
+        [("steerer".into(), "set", 1), ("steerer".into(), "expired", 1)]
+    );
+}
+
 /// A provider whose flows live elsewhere learns later that one could not be set.
 #[test]
 fn a_modification_without_effect_is_not_held() {
