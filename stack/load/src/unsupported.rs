@@ -10,7 +10,7 @@ use hawser_ir::{AppOp, Instr, Module, Source, StmtKind};
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let what = instructions(module).or_else(|| options(module)).or_else(|| {
         (module.reads_sub && !has_numbers(module))
-            .then(|| "it reads op.sub, which only `open`, `message` and `call` have".to_owned())
+            .then(|| "it reads op.sub, which only `connect`, `open`, `message` and `call` have".to_owned())
     })?;
     Some(Unsupported {
         program: module.name.clone(),
@@ -18,10 +18,11 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     })
 }
 
-/// Whether its streams or messages are numbered by `op.sub`.
+/// Whether its connections, streams or messages are numbered by `op.sub`.
 fn has_numbers(module: &Module) -> bool {
-    let numbers = |source| matches!(source, Source::App(AppOp::Open | AppOp::Message | AppOp::Call));
-    module.parsers.iter().any(|parser| numbers(parser.source))
+    let numbers = |op| matches!(op, AppOp::Connect | AppOp::Open | AppOp::Message | AppOp::Call);
+    let is_numbered = |source| matches!(source, Source::App(op) if numbers(op));
+    module.parsers.iter().any(|parser| is_numbered(parser.source))
 }
 
 /// Payload inside an option or a frame.
@@ -120,7 +121,7 @@ mod tests {
                 app,
                 "",
                 send,
-                "p: it reads op.sub, which only `open`, `message` and `call` have",
+                "p: it reads op.sub, which only `connect`, `open`, `message` and `call` have",
             ),
         ] {
             let refusal = refusal(module(declarations, body, deploy));
