@@ -18,6 +18,7 @@ use crate::app::calls::Ledger;
 use crate::app::messages::{Messages, Pace, Schedule};
 use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
+use crate::app::streams::{Agreed, Settings};
 use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
 use crate::calling;
 use crate::device::Device;
@@ -434,7 +435,7 @@ fn add_connection(
                     .map(|abort| abort.after.0),
                 refusals: flow.refusals,
                 ends: scenario.linger.0 > 0,
-                sees_end: !(is_lossy || flow.one_way && side == Side::Client),
+                sees_end: !(is_lossy || flow.streams.is_some() || flow.one_way && side == Side::Client),
                 carries,
                 read_rate: flow.read_rate.map(|rate| rate.0 / 8),
                 read_stop: flow.read_stop.into(),
@@ -443,6 +444,7 @@ fn add_connection(
                 outgoing: format!("{label}/{side:?}"),
                 incoming: format!("{label}/{:?}", side.other()),
                 script: own(number, side, start).unwrap_or(script),
+                side,
             };
             let host = connection.hosts[i];
             ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
@@ -523,6 +525,21 @@ fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
             }
         };
         return ("messages", SIDES.map(end), carries);
+    }
+    if let Some(streams) = flow.streams {
+        let settings = Settings {
+            counts: streams.counts(),
+            size: bounds(streams.size),
+            back: bounds(streams.back.unwrap_or(streams.size)),
+            concurrent: streams.concurrent as usize,
+            one_way: streams.one_way.0,
+            reset: streams.reset.0,
+            stop: streams.stop.0,
+        };
+        let agreed = Arc::new(Agreed::draw(&settings, seed, label));
+        let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, 0, 0)) };
+        let carries = SIDES.map(|_| Carries::Streams(Arc::clone(&agreed)));
+        return ("streams", SIDES.map(end), carries);
     }
     let (forward, backward) = flow.bulk.map_or((0, 0), |bulk| (bulk.bytes.0, bulk.back.0));
     let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, forward, backward)) };
