@@ -12,11 +12,12 @@
 mod abilities;
 mod calls;
 mod carried;
+mod streams;
 mod themes;
 
 use std::fmt::Write;
 
-use hawser_ir::{Module, Ty};
+use hawser_ir::{Module, Source, Ty};
 
 pub use abilities::{Abilities, Ability, UnknownAbility};
 pub use carried::Carried;
@@ -58,6 +59,8 @@ pub struct Subject<'a> {
     pub start_bits: Option<u8>,
     /// It has a param `LINK_RATE`: the rate of its host's link, in bits per second.
     pub link_rate: bool,
+    /// The port of UDP that its packets are at, where they are at one: of a program of streams the port of both ends.
+    pub udp_port: Option<u16>,
 }
 
 impl<'a> Subject<'a> {
@@ -70,6 +73,7 @@ impl<'a> Subject<'a> {
             carried: Carried::default(),
             start_bits: None,
             link_rate: false,
+            udp_port: None,
         }
     }
 
@@ -89,6 +93,10 @@ impl<'a> Subject<'a> {
         });
         Subject {
             start_bits,
+            udp_port: module.parsers.iter().find_map(|parser| match parser.source {
+                Source::Udp(port) => Some(port),
+                _ => None,
+            }),
             link_rate: module.params.iter().any(|param| param.name == "LINK_RATE"),
             ..self
         }
@@ -380,9 +388,11 @@ mod tests {
             longest: Carried::LONGEST,
             one_way: false,
             calls: false,
+            streams: false,
         },
         start_bits: Some(32),
         link_rate: true,
+        udp_port: None,
     };
 
     #[test]
@@ -404,6 +414,11 @@ mod tests {
                 carrying(Delivery::Datagrams, false),
                 carrying(Delivery::Datagrams, true),
                 EVERYTHING.carrying(Carried::CALLS),
+                EVERYTHING.carrying(Carried::STREAMS),
+                Subject {
+                    udp_port: Some(4433),
+                    ..EVERYTHING.carrying(Carried::STREAMS)
+                },
                 EVERYTHING.carrying(Carried {
                     one_way: true,
                     ..Carried::CALLS

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
+use hawser_load::{Engine, Loaded};
+use hawser_sim::swarm::{self, Abilities, Ability, Carried, Subject};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// Streams on a path that loses nothing.
@@ -103,4 +104,168 @@ fn streams_of_both_ends_are_whole_through_losses() {
         let (forward, backward) = (flow.forward.streams, flow.backward.streams);
         println!("{forward:?} {backward:?}");
     }
+}
+
+/// Some streams are reset by who sends, some stopped by who reads, on a path that loses nothing.
+const GIVEN_UP: &str = "size = [0, 20000], count = 30, concurrent = 3, one_way = '30%', opened_by = 'both', \
+                        reset = '20%', stop = '20%'";
+const CLEAN: &str = "delay = '2ms', rate = '10Mbit/s'";
+
+#[test]
+fn streams_that_are_given_up_are_so_at_both_ends_the_same_on_both_engines() {
+    let program = variant(STREAMS, "given-up", &[ENDS]);
+    for close in ["close = 'client',", "close = 'server',"] {
+        let scenario = pair(&program, CLEAN, GIVEN_UP, close);
+        let reports = [Engine::Interp, Engine::Native].map(|engine| good(go_on(&scenario, engine)));
+        assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "the same packets");
+        let flow = &reports[0].flows[0];
+        for direction in [&flow.forward, &flow.backward] {
+            let streams = direction.streams.expect("it has streams");
+            assert!(
+                streams.reset > 4 && streams.stopped > 2 && streams.received > 20,
+                "{streams:?}"
+            );
+        }
+    }
+}
+
+/// Each promise broken once: the report says which.
+#[test]
+fn a_program_that_breaks_a_promise_about_streams_is_found() {
+    for (name, was, now, wanted) in [
+        (
+            "reset-reason",
+            "put(s.ends, RESET, s.number, ev.reason, false)",
+            "put(s.ends, RESET, s.number, ev.reason + 1, false)",
+            "RESET was reported with reason",
+        ),
+        (
+            "stop-reason",
+            "put(s.ends, STOP, s.number, ev.reason, false)",
+            "put(s.ends, STOP, s.number, ev.reason / 2, false)",
+            "STOPPED was reported with reason",
+        ),
+        (
+            "no-reset",
+            "if (s.sends) { s.sends = false;  put(s.ends, RESET, s.number, ev.reason, false); }",
+            "s.sends = false;",
+            "did not come",
+        ),
+        (
+            "reset-as-end",
+            "{ s.reads = false;  emit notify(RESET, ev.value); }",
+            "{ s.reads = false;  emit notify(EOF); }",
+            "EOF was reported",
+        ),
+        (
+            "end-as-reset",
+            "{ s.reads = false;  emit notify(EOF); }",
+            "{ s.reads = false;  emit notify(RESET, 5); }",
+            "RESET was reported, and nobody has reset it",
+        ),
+        (
+            "no-stopped",
+            "emit notify(STOPPED, ev.value);",
+            "",
+            "CLOSED was reported, and this end still sends",
+        ),
+        (
+            "early-end",
+            "s.next += ev.len;",
+            "s.next += ev.len;  emit notify(EOF);",
+            "EOF was reported",
+        ),
+        (
+            "gap",
+            "if (ev.kind == BYTES && s.reads && ev.value == s.next) {",
+            "if (ev.kind == BYTES && s.reads && ev.value != 3000) {",
+            "is not what was sent there",
+        ),
+        (
+            "one-way",
+            "reads: true, sends: !ev.one_way}",
+            "reads: true, sends: true}",
+            "came as one that is not",
+        ),
+        (
+            "closed-twice",
+            "    emit notify(CLOSED);\n    emit raise(ended",
+            "    emit notify(CLOSED);  emit notify(EOF);\n    emit raise(ended",
+            "EOF was reported after CLOSED",
+        ),
+        (
+            "leak",
+            "void lose(lost ev, stream s) { emit notify(FAILED, ev.error);  emit del_ctx(); }",
+            "void lose(lost ev, stream s) { emit notify(FAILED, ev.error); }",
+            "contexts of connections are left",
+        ),
+        (
+            "left-open",
+            "void lose(lost ev, stream s) { emit notify(FAILED, ev.error);  emit del_ctx(); }",
+            "void lose(lost ev, stream s) { }",
+            "not all connections closed",
+        ),
+    ] {
+        let program = variant(STREAMS, name, &[ENDS, (was, now)]);
+        let report = go(&pair(&program, CLEAN, GIVEN_UP, ""));
+        assert!(
+            report.failures.iter().any(|failure| failure.contains(wanted)),
+            "{name}: {:#?}",
+            report.failures
+        );
+    }
+}
+
+#[test]
+fn a_program_without_streams_is_refused() {
+    let scenario = pair(&root().join("examples/stop-and-wait.mtp"), CLEAN, "size = 1", "");
+    let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+        Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
+    };
+    let error = run(&scenario, &resolve, Options::default()).expect_err("it has none");
+    let error = error.to_string();
+    assert!(
+        error.contains("`flow[0].streams`") && error.contains("have no streams"),
+        "{error}"
+    );
+}
+
+/// The seeds of a swarm that are run.
+fn swarm(program: &Path, abilities: Abilities, seeds: std::ops::Range<u64>) -> Vec<(u64, Report)> {
+    let name = program.to_string_lossy().into_owned();
+    let loaded = Loaded::open(&name, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{error}"));
+    let subject = Subject::new(&name, abilities)
+        .carrying(Carried::STREAMS)
+        .known(loaded.module());
+    seeds
+        .map(|seed| (seed, go(&swarm::scenario(seed, &subject))))
+        .collect()
+}
+
+#[test]
+fn explore() {
+    let seeds: Vec<u64> = std::env::var("SEEDS")
+        .unwrap_or_default()
+        .split(',')
+        .flat_map(str::parse)
+        .collect();
+    let [from, to] = seeds[..] else { return };
+    let less = std::env::var("WITHOUT").unwrap_or_default();
+    let abilities = less
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| name.parse::<Ability>().expect("an ability"))
+        .fold(Abilities::ALL, Abilities::without);
+    let program = std::env::var("PROGRAM").map_or_else(|_| root().join(QUIC), PathBuf::from);
+    let mut failed = 0;
+    for (seed, report) in swarm(&program, abilities, from..to) {
+        if !report.ok {
+            failed += 1;
+            println!(
+                "seed {seed}: {:.1} s, {} events: {:#?}",
+                report.seconds, report.events, report.failures
+            );
+        }
+    }
+    println!("{failed} of {} failed", to - from);
 }

@@ -232,8 +232,10 @@ impl Live {
     pub(super) fn waits_for(&self, side: Side) -> String {
         let mut waits = Vec::new();
         if let Some(way) = self.outgoing(side).filter(|_| self.sending == Sending::Open) {
-            let most = way.most();
-            waits.push(format!("{} of {most} bytes handed over", self.sent));
+            waits.push(match (self.sent, way.to_send()) {
+                (sent, most) if sent < most => format!("{sent} of {most} bytes handed over"),
+                _ => "STOPPED did not come".to_owned(),
+            });
         }
         match (self.reading, self.incoming(side)) {
             (Reading::Open, Some(way)) if self.received < way.most() => {

@@ -257,7 +257,7 @@ impl Streams {
     pub(crate) fn most(&self) -> [u64; 2] {
         let sum = |side: Side, of: fn(&plan::Planned) -> Option<Way>| -> u64 {
             let ways = self.agreed.of[side as usize].iter().filter_map(of);
-            ways.map(|way| way.most()).sum()
+            ways.map(|way| way.to_send()).sum()
         };
         [self.side, self.side.other()]
             .map(|side| sum(side, |planned| Some(planned.there)) + sum(side.other(), |planned| planned.back))
@@ -556,7 +556,7 @@ impl Streams {
     /// Stops a stream of which it has read as much as it wants to.
     fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
         let Some(Way {
-            fate: Fate::Stop { after, reason },
+            fate: Fate::Stop { after, reason, .. },
             ..
         }) = stream.incoming(self.side)
         else {
@@ -579,8 +579,8 @@ impl Streams {
         else {
             return;
         };
-        while stream.sent < way.most() {
-            let count = (way.most() - stream.sent).min(self.buffer.len() as u64) as usize;
+        while stream.sent < way.to_send() {
+            let count = (way.to_send() - stream.sent).min(self.buffer.len() as u64) as usize;
             let bytes = &mut self.buffer[..count];
             way.text.fill(stream.sent, bytes);
             let taken = match around.stack.send(around.now, handle, bytes) {

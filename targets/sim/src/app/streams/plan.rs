@@ -64,8 +64,9 @@ pub(super) enum Fate {
     /// Its sender gives it up, for a reason, once it has handed over so many bytes; after the last one it has closed
     /// it before.
     Reset { after: u64, reason: u64 },
-    /// Its reader gives it up once it has read so many.
-    Stop { after: u64, reason: u64 },
+    /// Its reader gives it up once it has read so many. A sender that waits for that keeps its last byte back; another
+    /// one may be done with it before it hears of it.
+    Stop { after: u64, reason: u64, waits: bool },
 }
 
 impl Way {
@@ -74,6 +75,14 @@ impl Way {
         match self.fate {
             Fate::Reset { after, .. } => after,
             Fate::Whole | Fate::Stop { .. } => self.total,
+        }
+    }
+
+    /// The most that its sender hands over.
+    pub(super) fn to_send(&self) -> u64 {
+        match self.fate {
+            Fate::Stop { waits: true, .. } => self.total - 1,
+            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.most(),
         }
     }
 
@@ -156,8 +165,13 @@ fn fate(settings: &Settings, (total, head): (u64, u64), rng: &mut Rng, reasons: 
         return Fate::Reset { after, reason };
     }
     if rng.chance(settings.stop) {
-        let (after, reason) = (rng.between(head, total), reason(rng));
-        return Fate::Stop { after, reason };
+        let waits = total > head && rng.chance(0.6);
+        let after = rng.between(head, total - u64::from(waits));
+        return Fate::Stop {
+            after,
+            reason: reason(rng),
+            waits,
+        };
     }
     Fate::Whole
 }
