@@ -23,7 +23,7 @@ fn address(host: u8) -> SocketAddr {
 }
 
 fn program(engine: Engine) -> Arc<dyn Program> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/two_stacks/quic_lite.mtp");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/quic-lite/quic-lite.mtp");
     let program = resolve_on(Some(engine), file.to_str().expect("a path in UTF-8"), &[]);
     program.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -94,7 +94,9 @@ impl Host {
                         self.streams.insert(child, Progress::default());
                     }
                 }
-                Notice::Failed(error) => panic!("host {}: {error}", self.number),
+                Notice::Failed(error) => {
+                    panic!("host {}: {error}: {:?}", self.number, self.stack.counters())
+                }
                 Notice::Eof | Notice::Closed => {
                     if let Some(stream) = self.streams.get_mut(&handle) {
                         stream.is_at_end |= notice == Notice::Eof;
