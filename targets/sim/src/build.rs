@@ -24,6 +24,7 @@ use crate::calling;
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::depths::Depths;
+use crate::link::nat::{Nat, Translator};
 use crate::link::pause::Ingress;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
@@ -309,11 +310,23 @@ fn add_links(
     for link in &scenario.link {
         let label = link.label();
         let ends = [0, 1].map(|end| scenario.node_number(&link.between[end]).unwrap_or(0));
+        let translator = link.nat.as_ref().map(|nat| {
+            let rebinds = nat.rebind.iter().map(|at| START + (*at).into());
+            Translator::new(rebinds.collect(), nat.moves)
+        });
         for from in [0, 1] {
             let profile = profile_of(scenario, link, from == 1);
             let names = (&link.between[from], &link.between[1 - from]);
             let port = ports[ends[from]].clone();
-            let pipe = Pipe::behind(port, &profile, seed, &format!("link/{label}/{}", names.0));
+            let of_pipe = format!("link/{label}/{}", names.0);
+            let pipe = match &translator {
+                None => Pipe::behind(port, &profile, seed, &of_pipe),
+                Some(translator) => {
+                    let is_out = link.inside() == Some(names.0);
+                    let nat = Nat::new(translator, is_out);
+                    Pipe::translated(port, &profile, seed, &of_pipe, (nat, is_out))
+                }
+            };
             world.connect(ends[from], ends[1 - from], pipe);
             world.node_mut(ends[from]).add_port();
             pipes.push((label.clone(), names.0.clone(), names.1.clone()));

@@ -28,8 +28,8 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
 use crate::scenario::{
-    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Origin, Request,
-    Rules, Scenario, State,
+    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Nat, Opening, Origin,
+    Request, Rules, Scenario, State,
 };
 
 /// When the network heals.
@@ -116,10 +116,36 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     if subject.carried != Carried::default() {
         carried::apply(&mut scenario, subject);
     }
+    translate(&mut scenario, subject);
     if subject.link_rate {
         set_link_rates(&mut scenario);
     }
     scenario
+}
+
+/// In some scenarios a translator is in front of the host whose connections go out, and chooses another port up to three
+/// times, while there is something to disturb; on some also another address. It knows UDP alone.
+fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
+    let rng = &mut Rng::new(scenario.seed, "swarm/nat");
+    let is_asked = subject.abilities.has(Ability::Migration) && subject.udp_port.is_some();
+    let flows = &scenario.flow;
+    let is_one_way = flows
+        .iter()
+        .all(|flow| flow.from == flows[0].from && flow.calls.is_none());
+    let has_bounds = scenario.bounds.sent.is_some() || scenario.bounds.time.is_some();
+    if !is_asked || !is_one_way || has_bounds || !rng.chance(0.4) {
+        return;
+    }
+    let longest = if rng.chance(0.5) { SECOND } else { EARLY };
+    let mut rebind: Vec<Span> = (0..rng.between(1, 3))
+        .map(|_| span(rng, MILLISECOND, longest))
+        .collect();
+    rebind.sort_unstable();
+    scenario.link[0].nat = Some(Nat {
+        inside: flows[0].from.first().clone(),
+        rebind,
+        moves: rng.chance(0.3),
+    });
 }
 
 /// Sets the param of each host to the rate at which its link brings packets to it, as an operator would.
@@ -212,6 +238,7 @@ fn link(rng: &mut Rng) -> Link {
         both,
         forward: faults(rng, delay.0),
         backward: faults(rng, delay.0),
+        nat: None,
     }
 }
 

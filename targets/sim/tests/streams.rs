@@ -9,13 +9,15 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve_with_on;
 use hawser_load::{Engine, Loaded};
+use hawser_sim::scenario::Nat;
+use hawser_sim::scenario::units::Span;
 use hawser_sim::swarm::{self, Abilities, Ability, Carried, Subject};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// Streams on a path that loses nothing.
 const STREAMS: &str = "stack/load/tests/two_stacks/streams.mtp";
 /// Streams in QUIC's frames, on any path.
-const QUIC: &str = "stack/load/tests/two_stacks/quic_lite.mtp";
+const QUIC: &str = "transports/quic-lite/quic-lite.mtp";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -188,10 +190,10 @@ fn a_program_that_breaks_a_promise_about_streams_is_found() {
             "came as one that is not",
         ),
         (
-            "closed-twice",
-            "    emit notify(CLOSED);\n    emit raise(ended",
-            "    emit notify(CLOSED);  emit notify(EOF);\n    emit raise(ended",
-            "EOF was reported after CLOSED",
+            "end-and-reset",
+            "{ s.reads = false;  emit notify(EOF); }",
+            "{ s.reads = false;  emit notify(EOF);  emit notify(RESET, 3); }",
+            "RESET was reported after EOF",
         ),
         (
             "leak",
@@ -268,4 +270,90 @@ fn explore() {
         }
     }
     println!("{failed} of {} failed", to - from);
+}
+
+/// A translator in front of the client, which gives it another port in the midst of the streams.
+#[test]
+fn streams_go_on_through_a_translator_that_rebinds() {
+    let streams = "size = [100, 100000], count = 20, opened_by = 'both'";
+    for family in [4, 6] {
+        for (moves, sides) in [(false, ["a", "b"]), (true, ["a", "b"]), (false, ["b", "a"])] {
+            let mut scenario = pair(
+                &root().join(QUIC),
+                "delay = '10ms', rate = '2Mbit/s'",
+                streams,
+                "",
+            );
+            scenario.flow[0].family = Some(family);
+            (scenario.flow[0].from, scenario.flow[0].to) = (sides[0].into(), sides[1].into());
+            scenario.link[0].nat = Some(Nat {
+                inside: sides[0].to_owned(),
+                rebind: vec![Span(500_000_000), Span(3_000_000_000)],
+                moves,
+            });
+            let reports = [Engine::Interp, Engine::Native].map(|engine| good(go_on(&scenario, engine)));
+            assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "the same packets");
+            let dropped: u64 = reports[0]
+                .links
+                .iter()
+                .filter_map(|link| link.dropped.get("nat"))
+                .sum();
+            assert!(
+                dropped > 0 && reports[0].seconds > 3.0,
+                "packets to a former port: {dropped}"
+            );
+        }
+    }
+}
+
+/// [`QUIC`] with other words in one place.
+fn variant_of_quic(name: &str, file: &str, was: &str, now: &str) -> PathBuf {
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    for folder in ["quic-lite", "tcp"] {
+        fs::create_dir_all(to.join(folder)).expect("a folder");
+        for entry in fs::read_dir(root().join("transports").join(folder)).expect("the program") {
+            let path = entry.expect("an entry").path();
+            let file_name = path.file_name().expect("a name");
+            if path.extension().is_none_or(|extension| extension != "mtp") {
+                continue;
+            }
+            let mut text = fs::read_to_string(&path).expect("a text");
+            if file_name == file {
+                assert_eq!(text.matches(was).count(), 1, "{name}: `{was}` stands there once");
+                text = text.replacen(was, now, 1);
+            }
+            fs::write(to.join(folder).join(file_name), text).expect("a file");
+        }
+    }
+    to.join("quic-lite/quic-lite.mtp")
+}
+
+/// A program that keeps to its peer's first address does not survive that, and is found out.
+#[test]
+fn a_program_that_does_not_follow_its_peer_is_found() {
+    let program = variant_of_quic(
+        "does-not-follow",
+        "quic-lite.mtp",
+        "{follow, answer, pump}",
+        "{answer, pump}",
+    );
+    let mut scenario = pair(
+        &program,
+        "delay = '10ms', rate = '2Mbit/s'",
+        "size = 100000, count = 20",
+        "",
+    );
+    good(go(&scenario));
+    scenario.link[0].nat = Some(Nat::default());
+    good(go(&scenario));
+    scenario.link[0].nat = Some(Nat {
+        rebind: vec![Span(500_000_000)],
+        ..Nat::default()
+    });
+    let report = go(&scenario);
+    let wanted = "Connection timed out";
+    assert!(
+        report.failures.iter().any(|failure| failure.contains(wanted)),
+        "{report}"
+    );
 }

@@ -74,7 +74,7 @@ pub(crate) struct Claims {
     #[arg(long, value_name = "ABILITY,…", value_delimiter = ',', requires = "plain")]
     with: Vec<Ability>,
     /// Do not ask for what the program cannot do: any of handshake, any_mtu, open_both, half_close, ends,
-    /// flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip, congestion
+    /// flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip, congestion, migration
     #[arg(
         long,
         value_name = "ABILITY,…",

@@ -189,6 +189,7 @@ fn check_links(scenario: &Scenario) -> Checked {
         check_rules(&link.forward, &format!("link[{i}].forward"))?;
         check_rules(&link.backward, &format!("link[{i}].backward"))?;
         scenario.check_paused(link, &format!("link[{i}]"))?;
+        scenario.check_nat(link, &format!("link[{i}]"))?;
     }
     Ok(())
 }
@@ -369,6 +370,7 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         addresses_of(scenario, pair, flow.family, path)?;
     }
     check_application(flow, path)?;
+    scenario.check_outside(flow, path)?;
     super::calls::check(scenario, flow, path)?;
     super::streams::check(flow, path)?;
     check_delivery(flow, path)
@@ -459,6 +461,12 @@ fn check_ports(scenario: &Scenario) -> Checked {
             let message = format!("port {port} of `{name}` is taken already");
             Err(ScenarioError::new(path.clone(), message).with_hint(hint))
         };
+        let client = &scenario.host[connection.hosts[0]].name;
+        if connection.sharing > 1 && scenario.is_inside(client) {
+            let message =
+                format!("`{client}` is behind a translator, and who shares a port is known by its address");
+            return Err(ScenarioError::new(path, message));
+        }
         if connection.sharing > 1 && flow.open == Opening::Both {
             return taken("a flow that both ends open has a port of its own");
         }

@@ -12,6 +12,7 @@ mod connections;
 mod defaults;
 pub mod error;
 mod hosts;
+mod nat;
 mod origin;
 mod pfc;
 mod streams;
@@ -30,6 +31,7 @@ pub use calls::{Calls, Connecting};
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
+pub use nat::Nat;
 pub use origin::Origin;
 pub use streams::{Openers, Streams};
 pub use topology::{Kind, Topology};
@@ -275,6 +277,9 @@ pub struct Link {
     /// Rules from the second of them to the first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
+    /// A translator of addresses at one of its ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nat: Option<Nat>,
 }
 
 /// What a direction of a link does; what is not given stays as it is.

@@ -33,6 +33,7 @@ pub(super) const PASSES: &[Pass] = &[
     plainer_changes,
     plainer_hosts,
     plainer_params,
+    network::fewer_translations,
     network::fewer_links,
     network::fewer_switches,
     network::direct_links,

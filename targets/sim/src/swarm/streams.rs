@@ -24,13 +24,9 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_
     };
 }
 
-/// A program whose ports are those of UDP, at one of them: both ends of a connection are there, so that there is one
-/// connection between two addresses.
+/// A program whose ports are those of UDP, at one of them: both ends of a connection are there, and so there is one flow.
 fn one_port(flows: &mut Vec<Flow>, port: u16) {
-    let families = [flows[0].family, flows.get(1).and_then(|flow| flow.family)];
-    let is_apart = families == [Some(4), Some(6)] || families == [Some(6), Some(4)];
-    let is_along = flows.get(1).is_some_and(|flow| flow.from == flows[0].from);
-    flows.truncate(if is_apart && is_along { 2 } else { 1 });
+    flows.truncate(1);
     for flow in flows {
         (flow.port, flow.client_port) = (Some(port), Some(port));
     }

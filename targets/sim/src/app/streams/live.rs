@@ -54,6 +54,8 @@ pub(super) struct Live {
     pub(super) received: u64,
     /// CLOSED or FAILED was reported.
     pub(super) over: Option<Result<(), Errno>>,
+    /// The reason for which the peer stopped it.
+    pub(super) stopped_for: Option<u64>,
     pub(super) since: Instant,
 }
 
@@ -181,21 +183,27 @@ impl Live {
     }
 
     fn on_stopped(&mut self, side: Side, reason: u64) -> Blame {
-        if self.sending == Sending::Never {
-            return Some("STOPPED was reported where only the other end sends".to_owned());
-        }
-        if self.sending == Sending::Stopped {
+        if self.stopped_for.is_some() {
             return Some("STOPPED was reported twice".to_owned());
         }
         self.sending = Sending::Stopped;
+        self.stopped_for = Some(reason);
+        // A stream may be stopped before its first bytes have come.
+        self.known.as_ref().and_then(|_| self.check_stopped(side))
+    }
+
+    /// The peer stopped it as it had to, if it did, once it is known which one it is.
+    pub(super) fn check_stopped(&self, side: Side) -> Blame {
+        let reason = self.stopped_for?;
         match self.outgoing(side).map(|way| way.fate) {
             Some(Fate::Stop { reason: wanted, .. }) if wanted == reason => None,
             Some(Fate::Stop { reason: wanted, .. }) => Some(format!(
                 "STOPPED was reported with reason {reason}, and it was {wanted}"
             )),
-            None | Some(Fate::Whole | Fate::Reset { .. }) => {
+            Some(Fate::Whole | Fate::Reset { .. }) => {
                 Some("STOPPED was reported, and the other end has not stopped it".to_owned())
             }
+            None => Some("STOPPED was reported where only the other end sends".to_owned()),
         }
     }
 

@@ -333,6 +333,7 @@ impl Streams {
             sent: 0,
             received: 0,
             over: None,
+            stopped_for: None,
             since: now,
         };
         self.live.insert(handle, stream);
@@ -507,21 +508,26 @@ impl Streams {
             return self.blame(|| format!("{} has come twice", name(opener, index)));
         }
         let planned = self.agreed.of[opener as usize][index].clone();
-        let is_one_way = planned.back.is_none();
+        // One that was stopped at once may have nothing to send any more when it is handed over.
+        let may_send = planned.back.is_some();
+        let has_to = planned.back.is_some_and(|way| !way.is_stopped());
         stream.known = Some(Known {
             opener,
             index,
             planned,
         });
-        if is_one_way != (stream.sending == Sending::Never) {
-            let is = if is_one_way {
-                "one direction"
-            } else {
+        let sends = stream.sending != Sending::Never;
+        if sends && !may_send || has_to && !sends {
+            let is = if may_send {
                 "both directions"
+            } else {
+                "one direction"
             };
-            self.blame(|| format!("{} is of {is}, and came as one that is not", name(opener, index)));
+            let name = name(opener, index);
+            self.blame(|| format!("{name} is of {is}, and came as one that is not"));
         }
-        if let Some(blame) = stream.check_end(self.side) {
+        let stopped = stream.check_stopped(self.side);
+        if let Some(blame) = stream.check_end(self.side).or(stopped) {
             self.blame(|| format!("{}: {blame}", name(opener, index)));
         }
     }
