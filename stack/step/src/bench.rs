@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, StackConfig};
+use hawser_engine::{Counters, Errno, Handle, Notice, RequestError, Stack, StackConfig};
 use hawser_sim::frame::Frame;
 use hawser_sim::wire::SimWire;
 use hawser_time::Instant;
@@ -23,6 +23,7 @@ use crate::payload::Payload;
 use crate::read::{Line, Request, Setup, Step, Steps, When};
 use crate::report::{Failure, Place};
 use crate::span;
+use crate::words::{errno, errno_name, notice_word};
 
 /// The maximum number of turns of the stack in one file: more are a loop without end.
 const MAX_TURNS: u64 = 5_000_000;
@@ -582,6 +583,23 @@ impl Bench {
                 }
                 Ok(Ok(()))
             }
+            Request::Open { direction, from } => {
+                let connection = self.handle(line, from.as_ref(), CONNECTION)?;
+                let opened = self.stack.open_stream(now, connection, *direction);
+                Ok(opened.and_then(|stream| {
+                    let stream = stream.ok_or(RequestError::Refused(Errno::AGAIN))?;
+                    self.name(name_or(STREAM), stream);
+                    Ok(())
+                }))
+            }
+            Request::Reset { reason } => {
+                let handle = self.handle(line, name.as_ref(), STREAM)?;
+                Ok(self.stack.reset(now, handle, *reason))
+            }
+            Request::Stop { reason } => {
+                let handle = self.handle(line, name.as_ref(), STREAM)?;
+                Ok(self.stack.stop(now, handle, *reason))
+            }
             Request::Option { option, value } => {
                 let handle = self.handle(line, name.as_ref(), CONNECTION)?;
                 let number = errno(option).or_else(|| option.parse().ok()).ok_or_else(|| {
@@ -734,6 +752,7 @@ impl Bench {
 /// What a connection is called that has no other name, and a listener.
 const CONNECTION: &str = "conn";
 const LISTENER: &str = "listener";
+const STREAM: &str = "stream";
 
 /// A step without its time.
 fn rest_of(line: &Line) -> &str {
@@ -750,36 +769,4 @@ fn rest_of(line: &Line) -> &str {
 fn sent_by(sent: &Sent) -> Option<String> {
     let line = &sent.sender.as_ref()?.line;
     (!line.file.is_empty()).then(|| format!("sent by {}:{}", line.file, line.line))
-}
-
-/// A notice's name, and its error behind a space.
-fn notice_word(notice: Notice) -> (&'static str, String) {
-    let word = match notice {
-        Notice::Connected => "CONNECTED",
-        Notice::Accepted(_) => "ACCEPTED",
-        Notice::Readable => "READABLE",
-        Notice::Writable => "WRITABLE",
-        Notice::Eof => "EOF",
-        Notice::Closed => "CLOSED",
-        Notice::Failed(errno) => return ("FAILED", format!(" {}", errno_name(errno.0))),
-        Notice::Reset(reason) => return ("RESET", format!(" {reason}")),
-        Notice::Stopped(reason) => return ("STOPPED", format!(" {reason}")),
-        Notice::Message(_) => "MESSAGE",
-    };
-    (word, String::new())
-}
-
-/// The number of a name that the language has.
-fn errno(name: &str) -> Option<u32> {
-    let mut known = hawser_check::vocabulary::constants();
-    known.find(|(known, _)| *known == name).map(|(_, number)| number)
-}
-
-/// The name that the language has for an error.
-fn errno_name(number: u32) -> String {
-    let errors = hawser_check::vocabulary::constants().filter(|(name, _)| name.starts_with('E'));
-    let mut named = errors.filter(|(_, known)| *known == number);
-    named
-        .next()
-        .map_or_else(|| number.to_string(), |(name, _)| name.to_owned())
 }

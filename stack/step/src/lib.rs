@@ -26,6 +26,7 @@ mod payload;
 mod read;
 mod report;
 mod span;
+mod words;
 
 use std::sync::Arc;
 

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use hawser_engine::Direction;
+
 use crate::cursor::{Cursor, Error, Read};
 use crate::literal::{self, Packet, Value};
 use crate::report::Place;
@@ -161,6 +163,16 @@ pub(crate) enum Request {
     Recv {
         data: Value,
     },
+    Open {
+        direction: Direction,
+        from: Option<String>,
+    },
+    Reset {
+        reason: u64,
+    },
+    Stop {
+        reason: u64,
+    },
     Close,
     Abort,
     Release,
@@ -260,7 +272,7 @@ impl Setup {
 }
 
 const STEPS: &str = "`<` and `>` for packets, `assert`, `notify`, `gone`, `every`, or a request: listen, connect, \
-                     accept, send, recv, close, abort, release, option";
+                     accept, open, send, recv, close, reset, stop, abort, release, option";
 
 fn step(line: &str, number: u32) -> Read<Line> {
     let mut cursor = Cursor::new(line);
@@ -393,11 +405,19 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
         "gone" => return Ok(Step::Gone { handle }),
         "listen" => Request::Listen { port: port(cursor)? },
         "connect" => connect(cursor)?,
-        "accept" => Request::Accept {
-            from: match cursor.keyword("from") {
-                true => Some(cursor.name().to_owned()),
-                false => None,
+        "accept" => Request::Accept { from: from(cursor) },
+        "open" => Request::Open {
+            direction: match cursor.keyword("one") {
+                true => Direction::One,
+                false => Direction::Both,
             },
+            from: from(cursor),
+        },
+        "reset" => Request::Reset {
+            reason: number_in(cursor, 0..=u64::MAX, "the reason")?,
+        },
+        "stop" => Request::Stop {
+            reason: number_in(cursor, 0..=u64::MAX, "the reason")?,
         },
         "send" => Request::Send {
             data: literal::data(cursor)?,
@@ -431,12 +451,19 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
     })
 }
 
-pub(crate) const NOTICES: [&str; 8] = [
+/// `from NAME`, if it is there.
+fn from(cursor: &mut Cursor<'_>) -> Option<String> {
+    cursor.keyword("from").then(|| cursor.name().to_owned())
+}
+
+pub(crate) const NOTICES: [&str; 10] = [
     "CONNECTED",
     "ACCEPTED",
     "EOF",
     "CLOSED",
     "FAILED",
+    "RESET",
+    "STOPPED",
     "MESSAGE",
     "READABLE",
     "WRITABLE",
