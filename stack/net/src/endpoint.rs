@@ -21,7 +21,8 @@ use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{
-    ByHandle, Counters, Direction, Errno, Handle, Notice, Observable, Stack, StackConfig, StepError,
+    ByHandle, Counters, Direction, Errno, Handle, Notice, Observable, RequestError, Stack, StackConfig,
+    StepError,
 };
 use hawser_load::{Attachments, Installed, Next};
 use hawser_time::Instant;
@@ -35,10 +36,10 @@ use crate::options::Options;
 
 /// One stack on one device.
 pub struct Endpoint {
-    stack: Stack,
+    pub(crate) stack: Stack,
     attachments: Arc<Attachments>,
     device: Box<dyn Device>,
-    connections: ByHandle<State>,
+    pub(crate) connections: ByHandle<State>,
     /// Handles about which something changed, where somebody asks for them.
     changed: Option<Vec<Handle>>,
     /// When bytes were written since the last poll: they leave before the device is asked for
@@ -50,17 +51,26 @@ pub struct Endpoint {
 
 /// What is known of a handle.
 #[derive(Debug, Default)]
-struct State {
-    connected: bool,
-    eof: bool,
-    closed: bool,
-    write_closed: bool,
-    failed: Option<Errno>,
+pub(crate) struct State {
+    pub(crate) connected: bool,
+    pub(crate) eof: bool,
+    pub(crate) closed: bool,
+    pub(crate) write_closed: bool,
+    pub(crate) failed: Option<Errno>,
     /// The peer gave up what it sends, for this reason.
-    reset: Option<u64>,
+    pub(crate) reset: Option<u64>,
     /// The peer will not read what is sent, for this reason.
-    stopped: Option<u64>,
-    waiting: VecDeque<Handle>,
+    pub(crate) stopped: Option<u64>,
+    /// What waits to be accepted: connections of a listener, streams of a connection.
+    pub(crate) waiting: VecDeque<Handle>,
+    /// Of a listener: how many connections may wait.
+    pub(crate) backlog: Option<u32>,
+    /// Where it waits to be accepted.
+    pub(crate) parent: Option<Handle>,
+    /// Of a byte stream within a connection: the connection, which ends with it.
+    pub(crate) connection: Option<Handle>,
+    /// Of a connection: it is a byte stream's.
+    pub(crate) is_joined: bool,
 }
 
 impl Endpoint {
@@ -241,29 +251,34 @@ impl Endpoint {
         let opened = self.stack.listen_with(now, local, backlog, options.pairs());
         log::opened("listen", local, &opened);
         let handle = opened.map_err(error_of_request)?;
-        self.connections.insert(handle, State::default());
+        let state = State {
+            backlog: Some(backlog),
+            ..State::default()
+        };
+        self.connections.insert(handle, state);
         Ok(handle)
     }
 
-    /// Takes the next connection of a listener.
+    /// Takes the next connection of a listener, or the next stream of a connection. See [`Endpoint::accept_stream`] for
+    /// streams of bytes over any program.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] while there is none; why the listener failed.
     pub fn accept(&mut self, listener: Handle) -> io::Result<Handle> {
         let state = self.state(listener)?;
-        match state.waiting.pop_front() {
-            Some(handle) => {
-                self.stack.accept(listener);
-                Ok(handle)
-            }
-            None => Err(state.failure().unwrap_or_else(|| match state.closed {
-                true => io::ErrorKind::ConnectionAborted.into(),
-                false => io::ErrorKind::WouldBlock.into(),
-            })),
+        let Some(handle) = state.waiting.pop_front() else {
+            return Err(state.nothing_waits());
+        };
+        // Connections with streams are counted where they wait.
+        if state.backlog.is_none() || !self.stack.has_streams() {
+            self.stack.accept(listener);
         }
+        self.state(handle)?.parent = None;
+        Ok(handle)
     }
 
-    /// Opens a connection; it is usable once [`Endpoint::connected`] says so.
+    /// Opens a connection; it is usable once [`Endpoint::connected`] says so. See [`Endpoint::byte_stream`] for streams
+    /// of bytes over any program.
     ///
     /// # Errors
     /// What the program refused, no route, a full table.
@@ -292,9 +307,14 @@ impl Endpoint {
     /// [`io::ErrorKind::NotConnected`] once the connection is over.
     pub fn set_option(&mut self, handle: Handle, option: u32, value: u64) -> io::Result<()> {
         let now = self.request_time();
-        self.stack
-            .set_option(now, handle, option, value)
-            .map_err(error_of_request)
+        let connection = self.connection_of(handle);
+        let mut set = |handle| self.stack.set_option(now, handle, option, value);
+        let unknown = Err(RequestError::Refused(Errno::UNKNOWN_OPTION));
+        let outcome = match set(handle) {
+            outcome if outcome == unknown && connection != handle => set(connection),
+            outcome => outcome,
+        };
+        outcome.map_err(error_of_request)
     }
 
     /// Whether a connection is open.
@@ -373,22 +393,31 @@ impl Endpoint {
     }
 
     /// Gives a handle back and shuts it down: what was written still leaves, what still comes is
-    /// thrown away.
+    /// thrown away. The connection of a byte stream ends with it.
     pub fn close(&mut self, handle: Handle) {
+        let is_read_open = self.is_read_open(handle);
         let Some(state) = self.connections.remove(&handle) else {
             return;
         };
-        self.abort_waiting(state);
+        self.abort_waiting(state.waiting);
         log::ended("close", &self.stack, handle);
         let now = self.request_time();
+        if state.connection.is_some() && is_read_open {
+            // A stream that is over needs no stopping.
+            let _ = self.stack.stop(now, handle, 0);
+        }
         self.stack.finish(now, handle);
+        state
+            .connection
+            .into_iter()
+            .for_each(|connection| self.close(connection));
     }
 
-    /// Gives a handle back and drops what is under way.
+    /// Gives a handle back and drops what is under way. The connection of a byte stream ends with it.
     pub fn abort(&mut self, handle: Handle) {
         log::ended("abort", &self.stack, handle);
         let now = self.request_time();
-        self.stack.abort(now, handle);
+        self.stack.abort(now, self.connection_of(handle));
         self.give_back(handle);
     }
 
@@ -511,31 +540,34 @@ impl Endpoint {
     /// The far end of a connection.
     #[must_use]
     pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
-        self.stack.peer(handle)
+        self.stack.peer(self.connection_of(handle))
     }
 
     /// The near end of a connection or listener.
     #[must_use]
     pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
-        self.stack.local(handle)
+        self.stack.local(self.connection_of(handle))
     }
 
-    /// A state variable that the program declares `observable`: `cwnd`, `srtt`, `cc.ssthresh`.
+    /// A state variable that the program declares `observable`: `cwnd`, `srtt`, `cc.ssthresh`; of a byte stream within a
+    /// connection also the connection's.
     #[must_use]
     pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
-        self.stack.observe(handle, field)
+        self.read_observable(handle, self.observable(handle, field)?)
     }
 
     /// Resolves the name of such a variable, for [`Endpoint::read_observable`].
     #[must_use]
     pub fn observable(&self, handle: Handle, field: &str) -> Option<Observable> {
-        self.stack.observable(handle, field)
+        let own = self.stack.observable(handle, field);
+        own.or_else(|| self.stack.observable(self.connection_of(handle), field))
     }
 
     /// The value of such a variable.
     #[must_use]
     pub fn read_observable(&self, handle: Handle, observable: Observable) -> Option<u64> {
-        self.stack.read_observable(handle, observable)
+        let own = self.stack.read_observable(handle, observable);
+        own.or_else(|| self.stack.read_observable(self.connection_of(handle), observable))
     }
 
     /// Everything that was dropped or refused, by cause.
@@ -600,7 +632,7 @@ impl Endpoint {
         now
     }
 
-    fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
+    pub(crate) fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
         self.connections
             .get_mut(&handle)
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
@@ -608,27 +640,25 @@ impl Endpoint {
 
     fn note(&mut self, handle: Handle, notice: Notice) {
         if let Notice::Accepted(child) = notice {
-            self.connections.insert(
-                child,
-                State {
-                    connected: true,
-                    ..State::default()
-                },
-            );
+            self.note_accepted(handle, child);
         }
         let Some(state) = self.connections.get_mut(&handle) else {
             return;
         };
         match notice {
             Notice::Connected => state.connected = true,
-            Notice::Accepted(child) => state.waiting.push_back(child),
             Notice::Eof => state.eof = true,
             Notice::Closed => state.closed = true,
             Notice::Failed(errno) => state.failed = Some(errno),
             Notice::Reset(reason) => state.reset = Some(reason),
             Notice::Stopped(reason) => state.stopped = Some(reason),
-            Notice::Readable | Notice::Writable | Notice::Message(_) => {}
+            Notice::Accepted(_) | Notice::Readable | Notice::Writable | Notice::Message(_) => {}
         }
+        self.note_change(handle);
+        self.forget_ended(handle, notice);
+    }
+
+    pub(crate) fn note_change(&mut self, handle: Handle) {
         self.changed.iter_mut().for_each(|changed| changed.push(handle));
     }
 
@@ -637,17 +667,29 @@ impl Endpoint {
         let Some(state) = self.connections.remove(&handle) else {
             return;
         };
-        self.abort_waiting(state);
+        self.abort_waiting(state.waiting);
         self.stack.release(handle);
+        state
+            .connection
+            .into_iter()
+            .for_each(|connection| self.give_back(connection));
     }
 
-    fn abort_waiting(&mut self, state: State) {
-        state.waiting.into_iter().for_each(|waiting| self.abort(waiting));
+    fn abort_waiting(&mut self, waiting: VecDeque<Handle>) {
+        waiting.into_iter().for_each(|waiting| self.abort(waiting));
     }
 }
 
 impl State {
     fn failure(&self) -> Option<io::Error> {
         self.failed.map(Errno::to_io)
+    }
+
+    /// Why nothing can be accepted now.
+    pub(crate) fn nothing_waits(&self) -> io::Error {
+        self.failure().unwrap_or_else(|| match self.closed {
+            true => io::ErrorKind::ConnectionAborted.into(),
+            false => io::ErrorKind::WouldBlock.into(),
+        })
     }
 }

@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod attach;
+mod bytes;
 mod device;
 mod endpoint;
 mod error;

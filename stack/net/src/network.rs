@@ -101,11 +101,17 @@ impl Network {
     /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
     /// program does not take.
     pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
-        let stream = Stream {
+        let mut stream = Stream {
             shared: self.shared.clone(),
             handle: self.begin(remote, options)?,
         };
-        connected(&self.shared, stream.handle).await?;
+        let connection = stream.handle;
+        let open = |cx: &mut Context<'_>| stream.attempt(cx, Side::Write, Endpoint::byte_stream);
+        let handle = std::future::poll_fn(open).await?;
+        if handle != connection {
+            stream.handle = handle;
+            self.shared.lock().wakers.remove(&connection);
+        }
         Ok(stream)
     }
 
@@ -389,7 +395,8 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
     })
 }
 
-/// A connection. Dropping it shuts it down; what was written still leaves.
+/// An ordered stream of bytes in both directions: a connection, or the one stream of a connection that has streams within
+/// it. Dropping it shuts it down, and the connection with it; what was written still leaves.
 pub struct Stream {
     shared: Arc<Shared>,
     handle: Handle,
@@ -659,25 +666,24 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Waits for the next connection.
+    /// Waits for the next connection; where connections have streams within them, for the next that has one.
     ///
     /// # Errors
     /// Why the listener failed.
     pub async fn accept(&self) -> io::Result<Stream> {
-        let handle = self.next().await?;
+        let handle = self.next(Endpoint::accept_stream).await?;
         Ok(Stream {
             shared: self.shared.clone(),
             handle,
         })
     }
 
-    /// The next connection's handle.
-    pub(crate) async fn next(&self) -> io::Result<Handle> {
-        let accept = |cx: &mut Context<'_>| {
-            attempt(&self.shared, self.handle, cx, Side::Read, |endpoint, handle| {
-                endpoint.accept(handle)
-            })
-        };
+    /// What `accept` takes next.
+    pub(crate) async fn next(
+        &self,
+        accept: fn(&mut Endpoint, Handle) -> io::Result<Handle>,
+    ) -> io::Result<Handle> {
+        let accept = |cx: &mut Context<'_>| attempt(&self.shared, self.handle, cx, Side::Read, accept);
         std::future::poll_fn(accept).await
     }
 }

@@ -46,7 +46,7 @@ impl Listener {
     /// # Errors
     /// Why the listener failed.
     pub async fn accept_connection(&self) -> io::Result<Connection> {
-        let handle = self.next().await?;
+        let handle = self.next(Endpoint::accept).await?;
         Ok(Connection {
             shared: Arc::clone(&self.shared),
             handle,

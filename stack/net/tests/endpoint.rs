@@ -1,7 +1,11 @@
 //! Both APIs between two endpoints on a cable in memory, in virtual time.
 
+#[path = "endpoint/bytes.rs"]
+mod bytes;
 #[path = "common/end.rs"]
 mod end;
+#[path = "common/several.rs"]
+mod several;
 #[path = "endpoint/streams.rs"]
 mod streams;
 

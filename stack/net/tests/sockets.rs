@@ -1,6 +1,9 @@
 //! Programs in UDP on sockets of the host, as any user and at the host's own addresses. Peers are sockets of the standard
 //! library, and other stacks.
 
+#[path = "common/several.rs"]
+mod several;
+
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -131,9 +134,11 @@ fn a_program_asks_a_socket_and_is_answered() -> TestResult {
         );
         peer.send_to(b"an answer", from)?;
         assert_eq!(read(&mut endpoint, connection)?, b"an answer");
-        assert!(
-            endpoint.connect(peer.local_addr()?).is_err(),
-            "a socket has one port, and so one connection to a peer"
+        let second = endpoint.connect(peer.local_addr()?);
+        assert_eq!(
+            second.err().map(|error| error.kind()),
+            Some(ErrorKind::AddrInUse),
+            "a socket has one port, and this program knows connections by their ports"
         );
     }
     Ok(())
@@ -252,6 +257,52 @@ fn a_listener_and_connections_share_the_port() -> TestResult {
     assert_eq!(read(&mut endpoint, accepted)?, b"from the other");
     asked.send_to(b"from the one", from)?;
     assert_eq!(read(&mut endpoint, connection)?, b"from the one");
+    Ok(())
+}
+
+/// Lets both ends work until something is so.
+fn both_until<T>(
+    ends: &mut [Endpoint; 2],
+    mut done: impl FnMut(&mut [Endpoint; 2]) -> TestResult<Option<T>>,
+) -> TestResult<T> {
+    let begin = Instant::now();
+    while begin.elapsed() < TIMEOUT {
+        for end in &mut *ends {
+            while end.poll()? {}
+        }
+        if let Some(value) = done(ends)? {
+            return Ok(value);
+        }
+        ends[0].wait(Some(Duration::from_millis(1)))?;
+    }
+    Err(format!("it did not happen within {TIMEOUT:?}").into())
+}
+
+/// A program that tells connections apart by ids of its own has several from one port to one peer.
+#[test]
+fn two_connections_from_one_socket_to_one_server_carry_data_at_a_time() -> TestResult {
+    let (_folder, program) = several::quic_lite();
+    let (client, _) = open(&program, "127.0.0.1:0")?;
+    let (mut server, port) = open(&program, "127.0.0.1:0")?;
+    let there = SocketAddr::new([127, 0, 0, 1].into(), port);
+    let listener = server.listen(there, 4)?;
+    let mut ends = [client, server];
+    let connections = [ends[0].connect(there)?, ends[0].connect(there)?];
+    let mut streams = Vec::new();
+    for (connection, question) in connections.into_iter().zip([b"one", b"two"]) {
+        let asking = both_until(&mut ends, |[client, _]| ready(client.byte_stream(connection)))?;
+        ends[0].write(asking, question)?;
+        let answering = both_until(&mut ends, |[_, server]| ready(server.accept_stream(listener)))?;
+        streams.push((asking, answering, question));
+    }
+    for (asking, answering, question) in streams {
+        let mut bytes = [0; 10];
+        let len = both_until(&mut ends, |[_, server]| ready(server.read(answering, &mut bytes)))?;
+        assert_eq!(&bytes[..len], question);
+        ends[1].write(answering, &bytes[..len])?;
+        let len = both_until(&mut ends, |[client, _]| ready(client.read(asking, &mut bytes)))?;
+        assert_eq!(&bytes[..len], question);
+    }
     Ok(())
 }
 

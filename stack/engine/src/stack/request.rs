@@ -12,7 +12,7 @@ use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause, Denied, Verdict};
 use crate::data::{PagePool, Units};
 use crate::net;
-use crate::state::{ANYBODY, End, Errno, Flow, GivenUp, Handle, Notice, Slot};
+use crate::state::{ANYBODY, End, Errno, Flow, GivenUp, Handle, Notice, Slot, Taken};
 use crate::tables::op_index;
 
 const OP_ZERO: Op = Op {
@@ -110,8 +110,10 @@ impl Stack {
             local: (source, port),
             remote: far,
         };
+        self.calls += 1;
         let op = Op {
             path_mtu,
+            sub: self.calls,
             ..op_of(&flow)
         };
         self.open(now, AppOp::Connect, op, flow, options)
@@ -145,12 +147,13 @@ impl Stack {
     ) -> Result<Handle, RequestError> {
         let parser = self.chains.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
         let shared = kind == AppOp::Listen && options.contains(&(OPT_REUSE_PORT, 1));
-        let taken = if shared {
-            self.chains.state.ports.share(flow.local)
-        } else {
-            self.chains.state.ports.take(flow.local, flow.remote)
+        let ports = &mut self.chains.state.ports;
+        let taken = match shared {
+            true if ports.share(flow.local) => Taken::Alone,
+            true => Taken::No,
+            false => ports.take(flow.local, flow.remote),
         };
-        if !taken {
+        if taken == Taken::No {
             return Err(RequestError::AddressInUse);
         }
         let Some(handle) = self.chains.state.handles.open() else {
@@ -183,9 +186,12 @@ impl Stack {
             (outcome, _) => {
                 self.chains.state.ports.give(flow.local, flow.remote);
                 self.chains.state.handles.close(handle);
-                Err(outcome
-                    .err()
-                    .map_or(RequestError::NothingOpened, RequestError::from))
+                Err(match outcome {
+                    Err(denied) => denied.into(),
+                    // Where ids are made of the ends, the request was the other connection's, which had no use for it.
+                    Ok(_) if taken == Taken::Shared => RequestError::AddressInUse,
+                    Ok(_) => RequestError::NothingOpened,
+                })
             }
         };
         self.chains.state.raised.budget = budget;

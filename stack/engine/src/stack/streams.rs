@@ -23,6 +23,12 @@ pub enum Direction {
 }
 
 impl Stack {
+    /// Whether the program's connections have streams within them.
+    #[must_use]
+    pub fn has_streams(&self) -> bool {
+        self.chains.tables.app[op_index(AppOp::Open)].is_some()
+    }
+
     /// Opens a stream within a connection. `None`: the peer allows no more streams now, or there is no room;
     /// [`Notice::Writable`](crate::Notice::Writable) on the connection says when to try again.
     ///

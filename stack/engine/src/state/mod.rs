@@ -29,7 +29,7 @@ pub(crate) use flow::{ANYBODY, End, Flow};
 pub(crate) use handles::Handles;
 pub use handles::{Errno, Handle, Notice};
 pub(crate) use packets::{Buffers, Packets, Pending};
-pub(crate) use ports::Ports;
+pub(crate) use ports::{Ports, Taken};
 pub(crate) use raised::Raised;
 pub(crate) use slot::Slot;
 pub(crate) use timers::Timers;

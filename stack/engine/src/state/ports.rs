@@ -1,6 +1,7 @@
 //! Local ports: which are in use towards whom, and a free one for a new connection.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::RangeInclusive;
 
 use siphasher::sip::SipHasher24;
@@ -12,12 +13,24 @@ use crate::rand::Rand;
 /// of how many connections others get.
 const COUNTERS: usize = 1024;
 
+/// Whether a port was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It was free.
+    Alone,
+    /// Other connections have the same ends: whether there may be one more is for the program to say.
+    Shared,
+    /// It is in use.
+    No,
+}
+
 /// The ports that this stack's applications hold. A listener holds its port towards everybody.
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
-    /// Local address and port, and the remote end; all zero for a listener.
-    used: HashSet<(End, End)>,
+    /// Local address and port, and the remote end, all zero for a listener; and by how many connections, of a program
+    /// that tells those apart by ids of its own.
+    used: HashMap<(End, End), u32>,
     /// Listeners' ends that several hold together, and how many do.
     shared: HashMap<End, usize>,
     /// Where a destination's ports begin, and which counter it has: F and G of RFC 6056, 3.3.4.
@@ -34,7 +47,7 @@ impl Ports {
         let counters = (0..COUNTERS).map(|_| rand.bits() as u16).collect();
         Ports {
             range,
-            used: HashSet::new(),
+            used: HashMap::new(),
             shared: HashMap::new(),
             offset,
             index,
@@ -42,22 +55,38 @@ impl Ports {
         }
     }
 
-    /// Takes a port; false when it is taken.
-    pub(crate) fn take(&mut self, local: End, remote: End) -> bool {
-        self.used.insert((local, remote))
+    /// Takes a port. Where there is one in all, connections of the same ends may share it.
+    pub(crate) fn take(&mut self, local: End, remote: End) -> Taken {
+        let may_share = remote != ANYBODY && self.only().is_some();
+        match self.used.entry((local, remote)) {
+            Entry::Vacant(entry) => {
+                entry.insert(1);
+                Taken::Alone
+            }
+            Entry::Occupied(mut entry) if may_share => {
+                *entry.get_mut() += 1;
+                Taken::Shared
+            }
+            Entry::Occupied(_) => Taken::No,
+        }
+    }
+
+    /// The only port that there is, if that is so.
+    fn only(&self) -> Option<u16> {
+        (self.range.start() == self.range.end()).then_some(*self.range.start())
     }
 
     /// Takes a listener's port together with others that take it so; false when somebody holds it
     /// alone.
     pub(crate) fn share(&mut self, local: End) -> bool {
-        if self.used.insert((local, ANYBODY)) || self.shared.contains_key(&local) {
+        if self.take(local, ANYBODY) == Taken::Alone || self.shared.contains_key(&local) {
             *self.shared.entry(local).or_default() += 1;
             return true;
         }
         false
     }
 
-    /// Gives a port back: for good when nobody shares it any more.
+    /// Gives a port back: for good when nobody else has it.
     pub(crate) fn give(&mut self, local: End, remote: End) {
         if remote == ANYBODY
             && let Some(holders) = self.shared.get_mut(&local)
@@ -68,14 +97,23 @@ impl Ports {
             }
             self.shared.remove(&local);
         }
-        self.used.remove(&(local, remote));
+        if let Some(connections) = self.used.get_mut(&(local, remote)) {
+            *connections -= 1;
+            if *connections == 0 {
+                self.used.remove(&(local, remote));
+            }
+        }
     }
 
     /// A port that is free towards `remote` and that nobody listens on, by double hashing (RFC 6056, 3.3.4): towards
     /// one destination ports follow each other, so that none comes again soon, from a place that only the key's holder
-    /// knows. It is not taken yet. Nothing when all are in use.
+    /// knows. It is not taken yet. Nothing when all are in use. Where there is one port in all, as at a socket of the
+    /// host, connections leave from a listener's too, and several to one remote end if the program opens them.
     //= RFC6056 3.3.4
     pub(crate) fn pick(&mut self, address: [u8; 16], remote: End) -> Option<u16> {
+        if let Some(port) = self.only() {
+            return Some(port);
+        }
         let count = u32::from(self.range.end().checked_sub(*self.range.start())?) + 1;
         let mut destination = [0; 34];
         destination[..16].copy_from_slice(&address);
@@ -91,15 +129,11 @@ impl Ports {
         })
     }
 
-    /// Where there is one port in all, as at a socket of the host, connections leave from a listener's too.
     fn is_free(&self, local: End, remote: End) -> bool {
-        if self.range.start() == self.range.end() {
-            return !self.used.contains(&(local, remote));
-        }
         let any_address = (ANYBODY.0, local.1);
         ![(local, remote), (local, ANYBODY), (any_address, ANYBODY)]
             .iter()
-            .any(|used| self.used.contains(used))
+            .any(|used| self.used.contains_key(used))
     }
 }
 
@@ -112,34 +146,42 @@ mod tests {
         let mut ports = Ports::new(1000..=1009, Rand::of(3));
         let own = ([1; 16], 80);
         assert!(ports.share(own) && ports.share(own));
-        assert!(!ports.take(own, ANYBODY), "not alone");
+        assert_eq!(ports.take(own, ANYBODY), Taken::No, "not alone");
         ports.give(own, ANYBODY);
-        assert!(!ports.take(own, ANYBODY));
+        assert_eq!(ports.take(own, ANYBODY), Taken::No);
         ports.give(own, ANYBODY);
-        assert!(ports.take(own, ANYBODY));
+        assert_eq!(ports.take(own, ANYBODY), Taken::Alone);
         assert!(!ports.share(own), "held alone");
     }
 
     #[test]
-    fn the_only_port_is_a_listeners_and_one_connections_to_each_remote() {
+    fn the_only_port_is_a_listeners_and_all_connections() {
         let mut ports = Ports::new(4433..=4433, Rand::of(3));
-        let (own, near, far) = ([1; 16], ([2; 16], 80), ([3; 16], 80));
-        assert!(ports.take((own, 4433), ANYBODY));
-        assert_eq!(ports.pick(own, near), Some(4433));
-        assert!(ports.take((own, 4433), near));
-        assert_eq!(ports.pick(own, near), None);
-        assert_eq!(ports.pick(own, far), Some(4433));
+        let (own, remote) = ([1; 16], ([2; 16], 80));
+        let own = (own, 4433);
+        assert_eq!(ports.take(own, ANYBODY), Taken::Alone);
+        assert_eq!(ports.take(own, ANYBODY), Taken::No, "a second listener");
+        assert_eq!(ports.pick(own.0, remote), Some(4433));
+        assert_eq!(ports.take(own, remote), Taken::Alone);
+        assert_eq!(ports.pick(own.0, remote), Some(4433));
+        assert_eq!(ports.take(own, remote), Taken::Shared);
+        ports.give(own, remote);
+        assert_eq!(ports.take(own, remote), Taken::Shared);
+        ports.give(own, remote);
+        ports.give(own, remote);
+        assert_eq!(ports.take(own, remote), Taken::Alone, "both are gone");
     }
 
     #[test]
     fn every_port_is_found_once_per_remote() {
         let mut ports = Ports::new(1000..=1009, Rand::of(3));
         let (own, near, far) = ([1; 16], ([2; 16], 80), ([3; 16], 80));
-        assert!(ports.take((own, 1004), ANYBODY));
-        assert!(ports.take((ANYBODY.0, 1005), ANYBODY));
+        for taken in [(own, 1004), (ANYBODY.0, 1005)] {
+            assert_eq!(ports.take(taken, ANYBODY), Taken::Alone);
+        }
         let mut found: Vec<u16> = std::iter::from_fn(|| {
             let port = ports.pick(own, near)?;
-            assert!(ports.take((own, port), near));
+            assert_eq!(ports.take((own, port), near), Taken::Alone);
             Some(port)
         })
         .collect();
@@ -169,7 +211,7 @@ mod tests {
             one.windows(2).all(|two| two[1] == two[0] + 1 || two[1] == 49152),
             "{one:?}"
         );
-        let begins: HashSet<u16> = (0..200u16)
+        let begins: std::collections::HashSet<u16> = (0..200u16)
             .filter_map(|n| ports.pick(own, ([2; 16], n)))
             .collect();
         assert!(

@@ -2,6 +2,8 @@
 
 use super::*;
 
+use std::ops::RangeInclusive;
+
 use hawser_net::{Accepted, Connection, Direction, RecvStream, SendStream};
 
 const PROGRAM: &str = concat!(
@@ -10,6 +12,11 @@ const PROGRAM: &str = concat!(
 );
 
 fn ends(clock: &Arc<AtomicU64>) -> [Endpoint; 2] {
+    ends_of(PROGRAM, clock, 49_152..=65_535)
+}
+
+/// Both ends, which connect from these ports.
+pub(super) fn ends_of(program: &str, clock: &Arc<AtomicU64>, ports: RangeInclusive<u16>) -> [Endpoint; 2] {
     let broken = [0, 1].map(|_| Arc::new(AtomicBool::new(false)));
     let mut devices = end::cable(clock, &broken).map(Some);
     [0u8, 1].map(|end| {
@@ -19,9 +26,10 @@ fn ends(clock: &Arc<AtomicU64>) -> [Endpoint; 2] {
             gateways: vec![],
             mtu: 1500,
         };
-        let program = Loaded::open(PROGRAM, None).unwrap_or_else(|error| panic!("{error}"));
+        let program = Loaded::open(program, None).unwrap_or_else(|error| panic!("{error}"));
         let program = program.with(&[]).expect("a program");
-        let config = StackConfig::new(interface, u64::from(end));
+        let mut config = StackConfig::new(interface, u64::from(end));
+        config.ephemeral = ports.clone();
         Endpoint::new(program, config, Box::new(device)).expect("an endpoint")
     })
 }

@@ -1,0 +1,137 @@
+//! One ordered stream of bytes over any program.
+//!
+//! Where a program's connections have streams within them (`open`), a byte stream is the first of them, and it has its
+//! connection to itself: both end together, and the peer's other streams are refused. Of every other program it is the
+//! connection.
+
+use std::io;
+
+use hawser_engine::{Direction, Handle, Notice};
+
+use crate::endpoint::{Endpoint, State};
+
+impl Endpoint {
+    /// The byte stream of a connection that this end opened, once the connection is open. Where that is a stream within
+    /// the connection it has a handle of its own, by which the connection ends as well.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while the connection is not open, or the peer allows no stream; why it failed.
+    pub fn byte_stream(&mut self, connection: Handle) -> io::Result<Handle> {
+        if !self.connected(connection)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if !self.stack.has_streams() {
+            return Ok(connection);
+        }
+        let stream = self.open_stream(connection, Direction::Both)?;
+        self.join(connection, stream);
+        Ok(stream)
+    }
+
+    /// Takes the next byte stream that came to a listener. Connections without a stream hold up no other: where more
+    /// than its backlog wait, the one that has waited longest without a stream is aborted.
+    ///
+    /// # Errors
+    /// As [`Endpoint::accept`].
+    pub fn accept_stream(&mut self, listener: Handle) -> io::Result<Handle> {
+        if !self.stack.has_streams() {
+            return self.accept(listener);
+        }
+        let state = self.state(listener)?;
+        let nothing = state.nothing_waits();
+        let mut waiting = self.connections[&listener].waiting.iter();
+        let has_stream = |connection: &Handle| self.has_waiting(*connection);
+        let at = waiting.position(has_stream).ok_or(nothing)?;
+        let connection = self.state(listener)?.waiting.remove(at);
+        let connection = connection.ok_or(io::ErrorKind::WouldBlock)?;
+        let stream = self.accept(connection)?;
+        self.join(connection, stream);
+        Ok(stream)
+    }
+
+    fn has_waiting(&self, connection: Handle) -> bool {
+        let state = self.connections.get(&connection);
+        state.is_some_and(|state| !state.waiting.is_empty())
+    }
+
+    /// From now on the connection is this stream's alone.
+    fn join(&mut self, connection: Handle, stream: Handle) {
+        if let Some(state) = self.connections.get_mut(&stream) {
+            state.connection = Some(connection);
+            state.parent = None;
+        }
+        let Some(state) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        (state.is_joined, state.parent) = (true, None);
+        let others = std::mem::take(&mut state.waiting);
+        others.into_iter().for_each(|other| self.abort(other));
+    }
+
+    /// Whose a byte stream's options, variables and addresses are, where they are not the stream's own.
+    pub(crate) fn connection_of(&self, handle: Handle) -> Handle {
+        let state = self.connections.get(&handle);
+        state.and_then(|state| state.connection).unwrap_or(handle)
+    }
+
+    /// A connection came to a listener, or a stream to a connection.
+    pub(crate) fn note_accepted(&mut self, parent: Handle, child: Handle) {
+        let state = State {
+            connected: true,
+            parent: Some(parent),
+            ..State::default()
+        };
+        self.connections.insert(child, state);
+        let Some(state) = self.connections.get_mut(&parent) else {
+            return;
+        };
+        if state.is_joined {
+            return self.abort(child);
+        }
+        state.waiting.push_back(child);
+        if let Some(listener) = state.parent {
+            // Whoever waits for a byte stream may have one.
+            self.note_change(listener);
+        } else if state.backlog.is_some() && self.stack.has_streams() {
+            self.limit_waiting(parent);
+        }
+    }
+
+    /// Connections with streams wait here to be accepted, so their number is bounded here.
+    fn limit_waiting(&mut self, listener: Handle) {
+        // No longer counted by the program.
+        self.stack.accept(listener);
+        let state = &self.connections[&listener];
+        if state.waiting.len() as u64 <= u64::from(state.backlog.unwrap_or(u32::MAX)) {
+            return;
+        }
+        let idle = |connection: &&Handle| !self.has_waiting(**connection);
+        let last = state.waiting.iter().find(idle).or(state.waiting.back());
+        if let Some(connection) = last.copied() {
+            self.drop_waiting(listener, connection);
+        }
+    }
+
+    /// A connection that is over before it was accepted waits no more, where only its streams would be of use.
+    pub(crate) fn forget_ended(&mut self, handle: Handle, notice: Notice) {
+        if !matches!(notice, Notice::Closed | Notice::Failed(_)) || !self.stack.has_streams() {
+            return;
+        }
+        let parent = self.connections.get(&handle).and_then(|state| state.parent);
+        let is_listener = |parent: &Handle| {
+            self.connections
+                .get(parent)
+                .is_some_and(|parent| parent.backlog.is_some())
+        };
+        if let Some(listener) = parent.filter(is_listener) {
+            self.drop_waiting(listener, handle);
+        }
+    }
+
+    fn drop_waiting(&mut self, listener: Handle, connection: Handle) {
+        if let Some(state) = self.connections.get_mut(&listener) {
+            state.waiting.retain(|other| *other != connection);
+        }
+        self.abort(connection);
+    }
+}
