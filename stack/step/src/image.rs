@@ -224,7 +224,10 @@ impl<'a> Types<'a> {
                 Ty::Int { bits, .. } => bits <= FLAG_BITS,
                 _ => false,
             };
-            let shown = !(computed.contains(&field.name.as_str()) || flag && zero);
+            // Padding says nothing, at length.
+            let padding =
+                matches!(field.ty, Ty::Bytes { len } if len > 16) && part.iter().all(|byte| *byte == 0);
+            let shown = !(computed.contains(&field.name.as_str()) || flag && zero || padding);
             shown.then(|| Field {
                 name: field.name.clone(),
                 column: 0,

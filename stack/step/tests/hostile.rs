@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use hawser_step::{parse, run};
 
-use super::program;
+use super::{examples, program};
 
 const GOOD: &str = include_str!("../../../examples/go-back-n.steps");
 
@@ -75,7 +75,11 @@ fn broken(rng: &mut Rng) -> String {
 #[test]
 fn broken_files_end_in_an_error_or_a_report() {
     let mut rng = Rng::with_seed(23);
-    let good = program("go-back-n.mtp", &["RTO=60ms".to_owned(), "WINDOW=4".to_owned()]);
+    let good = program(
+        "go-back-n.mtp",
+        &examples(),
+        &["RTO=60ms".to_owned(), "WINDOW=4".to_owned()],
+    );
     let (mut unreadable, mut failed) = (0, 0);
     for _ in 0..120 {
         let text = broken(&mut rng);

@@ -4,6 +4,7 @@ mod examples;
 mod failures;
 mod hostile;
 mod round_trip;
+mod transports;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,17 +18,25 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// The program that a file of the examples names.
-fn program(name: &str, params: &[String]) -> Arc<dyn Program> {
+/// The program that a file in a folder names.
+fn program(name: &str, folder: &Path, params: &[String]) -> Arc<dyn Program> {
     let name = match name.ends_with(".mtp") {
-        true => examples().join(name).display().to_string(),
+        true => folder.join(name).display().to_string(),
         false => name.to_owned(),
     };
     resolve_with_on(Some(Engine::Interp), &name, params).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A file of the examples.
 fn steps(text: &str) -> Report {
+    steps_in(text, &examples(), None)
+}
+
+/// A file in a folder, perhaps about another program than it names.
+fn steps_in(text: &str, folder: &Path, other: Option<String>) -> Report {
     let steps = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let (name, _) = steps.program().expect("it names a program");
-    run(program(name, steps.params()), text, &steps, false).unwrap_or_else(|error| panic!("{error}"))
+    let name = other.as_deref().unwrap_or(name);
+    let program = program(name, folder, steps.params());
+    run(program, text, &steps, false).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -18,11 +18,13 @@ use crate::app::calls::Ledger;
 use crate::app::messages::{Messages, Pace, Schedule};
 use crate::app::payload::MessageSizes;
 use crate::app::request::{Exchanges, Request};
+use crate::app::streams::{Agreed, Settings};
 use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
 use crate::calling;
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::depths::Depths;
+use crate::link::nat::{Nat, Translator};
 use crate::link::pause::Ingress;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
@@ -308,11 +310,23 @@ fn add_links(
     for link in &scenario.link {
         let label = link.label();
         let ends = [0, 1].map(|end| scenario.node_number(&link.between[end]).unwrap_or(0));
+        let translator = link.nat.as_ref().map(|nat| {
+            let rebinds = nat.rebind.iter().map(|at| START + (*at).into());
+            Translator::new(rebinds.collect(), nat.moves)
+        });
         for from in [0, 1] {
             let profile = profile_of(scenario, link, from == 1);
             let names = (&link.between[from], &link.between[1 - from]);
             let port = ports[ends[from]].clone();
-            let pipe = Pipe::behind(port, &profile, seed, &format!("link/{label}/{}", names.0));
+            let of_pipe = format!("link/{label}/{}", names.0);
+            let pipe = match &translator {
+                None => Pipe::behind(port, &profile, seed, &of_pipe),
+                Some(translator) => {
+                    let is_out = link.inside() == Some(names.0);
+                    let nat = Nat::new(translator, is_out);
+                    Pipe::translated(port, &profile, seed, &of_pipe, (nat, is_out))
+                }
+            };
             world.connect(ends[from], ends[1 - from], pipe);
             world.node_mut(ends[from]).add_port();
             pipes.push((label.clone(), names.0.clone(), names.1.clone()));
@@ -434,7 +448,7 @@ fn add_connection(
                     .map(|abort| abort.after.0),
                 refusals: flow.refusals,
                 ends: scenario.linger.0 > 0,
-                sees_end: !(is_lossy || flow.one_way && side == Side::Client),
+                sees_end: !(is_lossy || flow.streams.is_some() || flow.one_way && side == Side::Client),
                 carries,
                 read_rate: flow.read_rate.map(|rate| rate.0 / 8),
                 read_stop: flow.read_stop.into(),
@@ -443,6 +457,7 @@ fn add_connection(
                 outgoing: format!("{label}/{side:?}"),
                 incoming: format!("{label}/{:?}", side.other()),
                 script: own(number, side, start).unwrap_or(script),
+                side,
             };
             let host = connection.hosts[i];
             ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
@@ -523,6 +538,21 @@ fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
             }
         };
         return ("messages", SIDES.map(end), carries);
+    }
+    if let Some(streams) = flow.streams {
+        let settings = Settings {
+            counts: streams.counts(),
+            size: bounds(streams.size),
+            back: bounds(streams.back.unwrap_or(streams.size)),
+            concurrent: streams.concurrent as usize,
+            one_way: streams.one_way.0,
+            reset: streams.reset.0,
+            stop: streams.stop.0,
+        };
+        let agreed = Arc::new(Agreed::draw(&settings, seed, label));
+        let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, 0, 0)) };
+        let carries = SIDES.map(|_| Carries::Streams(Arc::clone(&agreed)));
+        return ("streams", SIDES.map(end), carries);
     }
     let (forward, backward) = flow.bulk.map_or((0, 0), |bulk| (bulk.bytes.0, bulk.back.0));
     let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, forward, backward)) };

@@ -31,6 +31,7 @@ pub(crate) fn flow_report(
             sha256: String::new(),
             sha256_ok: failures.is_empty(),
             messages: Some(MessagesReport { sent, received }),
+            streams: None,
         }
     };
     FlowReport {

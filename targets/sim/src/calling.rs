@@ -211,6 +211,11 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
         offers(AppOp::Call),
         offers(AppOp::Message),
     );
+    if flow.streams.is_some() && !offers(AppOp::Open) {
+        let message = format!("the connections of `{name}` have no streams within them");
+        let error = ScenarioError::new(format!("{path}.streams"), message);
+        return Err(error.with_hint("it carries one stream: `bulk = { bytes = \"1MiB\" }`"));
+    }
     let Some(calls) = &flow.calls else {
         if connect || !(call || message) {
             return Ok(());

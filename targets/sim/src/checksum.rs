@@ -40,3 +40,24 @@ pub(crate) fn write_field(field: &mut [u8], sum: Sum, protocol: u8) {
         checksum => checksum,
     });
 }
+
+/// A checksum after some of what it covers was replaced by as many other bytes, at an even place (RFC 1624, equation 3).
+pub(crate) fn replaced(field: [u8; 2], was: &[u8], now: &[u8]) -> [u8; 2] {
+    let words = |bytes: &[u8]| -> u64 {
+        let pairs = bytes.chunks_exact(2);
+        pairs
+            .map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]])))
+            .sum()
+    };
+    let inverted: Vec<u8> = was.iter().map(|byte| !byte).collect();
+    let mut sum = u64::from(!u16::from_be_bytes(field)) + words(&inverted) + words(now);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
+}
+
+/// The other form of a checksum: the sum itself.
+pub(crate) fn complement(field: [u8; 2]) -> [u8; 2] {
+    field.map(|byte| !byte)
+}

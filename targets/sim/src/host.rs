@@ -222,7 +222,7 @@ impl Host {
                 self.notify_agent(now, handle, notice, trace);
                 continue;
             };
-            if let Some(number) = self.taker_of(owner, notice) {
+            if let Some(number) = self.taker_of(owner, handle, notice) {
                 self.endpoints[number].on_notice(now, handle, notice, &mut self.stack, trace);
                 self.drive(number, now);
             } else if let Notice::Accepted(child) = notice {
@@ -258,10 +258,13 @@ impl Host {
 
     /// Who takes a notice of an end's handle. A connection that a shared listener has accepted is that end's which
     /// expects it from there, if there is one; one that comes after an end's own is its heir's.
-    fn taker_of(&self, owner: usize, notice: Notice) -> Option<usize> {
+    fn taker_of(&self, owner: usize, handle: Handle, notice: Notice) -> Option<usize> {
         let Notice::Accepted(child) = notice else {
             return Some(owner);
         };
+        if self.endpoints[owner].is_connection(handle) {
+            return Some(owner);
+        }
         let mut taker = match self.endpoints[owner].shares() {
             Some((local, _)) => *self.expected.get(&(local, self.stack.peer(child)?))?,
             None => owner,
@@ -297,6 +300,12 @@ impl Host {
         endpoint.handles().for_each(|handle| {
             self.owners.insert(handle, number);
         });
+        for (handle, is_new) in endpoint.take_stream_handles() {
+            match is_new {
+                true => self.owners.insert(handle, number),
+                false => self.owners.remove(&handle),
+            };
+        }
         self.plan_wake(number);
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hawser_time::nanos;
 use serde::Serialize;
 
+use crate::app::streams::StreamsReport;
 use crate::link::depths::Depths;
 use crate::slowdown::Slowdown;
 use crate::standing::EndStanding;
@@ -53,7 +54,7 @@ pub struct Report {
 pub struct FlowReport {
     /// The scenario's flow, counted from 0.
     pub flow: usize,
-    /// `bulk`, `request`, `messages` or `calls`.
+    /// `bulk`, `request`, `messages`, `streams` or `calls`.
     pub app: &'static str,
     /// The client's host.
     pub from: String,
@@ -97,7 +98,7 @@ pub struct DirectionReport {
     pub seconds: Option<f64>,
     /// Bytes over seconds.
     pub bits_per_second: Option<f64>,
-    /// SHA-256 of what was read; empty of calls, whose bytes are compared.
+    /// SHA-256 of what was read; empty of streams and of calls, whose bytes are compared.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// Whether it is that of what was sent; of datagrams, whether each that was read is one that was sent.
@@ -105,6 +106,9 @@ pub struct DirectionReport {
     /// Messages, where they are delivered whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesReport>,
+    /// Streams, where the connection has them within it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamsReport>,
 }
 
 /// Messages of one direction that are delivered whole.
@@ -297,7 +301,8 @@ impl fmt::Display for FlowReport {
         )?;
         for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
             let sent = direction.messages.map_or(0, |messages| messages.sent);
-            if direction.bytes > 0 || sent > 0 || !direction.sha256_ok {
+            let streams = direction.streams.map_or(0, |streams| streams.sent);
+            if direction.bytes > 0 || sent > 0 || streams > 0 || !direction.sha256_ok {
                 writeln!(f, "  {arrow} {direction}")?;
             }
         }
@@ -315,6 +320,15 @@ impl fmt::Display for DirectionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(MessagesReport { sent, received }) = self.messages {
             write!(f, "{received} of {sent} messages, ")?;
+        }
+        if let Some(streams) = self.streams {
+            write!(f, "{} of {} streams", streams.received, streams.sent)?;
+            for (count, what) in [(streams.reset, "reset"), (streams.stopped, "stopped")] {
+                if count > 0 {
+                    write!(f, ", {count} {what}")?;
+                }
+            }
+            f.write_str(", ")?;
         }
         write!(f, "{} bytes", self.bytes)?;
         if let (Some(seconds), Some(rate)) = (self.seconds, self.bits_per_second) {

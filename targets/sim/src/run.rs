@@ -10,6 +10,7 @@ use hawser_engine::wire::Medium;
 use hawser_time::{Instant, nanos};
 
 use crate::app::EndpointReport;
+use crate::app::streams::StreamsReport;
 use crate::build::{Built, BuiltFlow, Ends, OwnScript, Resolve, RunError, START, build};
 use crate::callers;
 use crate::device::Device;
@@ -570,6 +571,14 @@ fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant)
             .map(|([sent, _], [_, received])| MessagesReport {
                 sent: sent.done,
                 received: received.done,
+            }),
+        streams: sender
+            .streams
+            .zip(receiver.streams)
+            .map(|([sent, _], [_, received])| StreamsReport {
+                sent: sent.sent,
+                stopped: sent.stopped,
+                ..received
             }),
     }
 }

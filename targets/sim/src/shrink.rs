@@ -9,6 +9,7 @@
 mod calls;
 mod network;
 mod steps;
+mod streams;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -12,11 +12,12 @@
 mod abilities;
 mod calls;
 mod carried;
+mod streams;
 mod themes;
 
 use std::fmt::Write;
 
-use hawser_ir::{Module, Ty};
+use hawser_ir::{Module, Source, Ty};
 
 pub use abilities::{Abilities, Ability, UnknownAbility};
 pub use carried::Carried;
@@ -27,8 +28,8 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
 use crate::scenario::{
-    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Origin, Request,
-    Rules, Scenario, State,
+    Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Nat, Opening, Origin,
+    Request, Rules, Scenario, State,
 };
 
 /// When the network heals.
@@ -58,6 +59,8 @@ pub struct Subject<'a> {
     pub start_bits: Option<u8>,
     /// It has a param `LINK_RATE`: the rate of its host's link, in bits per second.
     pub link_rate: bool,
+    /// The port of UDP that its packets are at, where they are at one: of a program of streams the port of both ends.
+    pub udp_port: Option<u16>,
 }
 
 impl<'a> Subject<'a> {
@@ -70,6 +73,7 @@ impl<'a> Subject<'a> {
             carried: Carried::default(),
             start_bits: None,
             link_rate: false,
+            udp_port: None,
         }
     }
 
@@ -89,6 +93,10 @@ impl<'a> Subject<'a> {
         });
         Subject {
             start_bits,
+            udp_port: module.parsers.iter().find_map(|parser| match parser.source {
+                Source::Udp(port) => Some(port),
+                _ => None,
+            }),
             link_rate: module.params.iter().any(|param| param.name == "LINK_RATE"),
             ..self
         }
@@ -108,10 +116,36 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     if subject.carried != Carried::default() {
         carried::apply(&mut scenario, subject);
     }
+    translate(&mut scenario, subject);
     if subject.link_rate {
         set_link_rates(&mut scenario);
     }
     scenario
+}
+
+/// In some scenarios a translator is in front of the host whose connections go out, and chooses another port up to three
+/// times, while there is something to disturb; on some also another address. It knows UDP alone.
+fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
+    let rng = &mut Rng::new(scenario.seed, "swarm/nat");
+    let is_asked = subject.abilities.has(Ability::Migration) && subject.udp_port.is_some();
+    let flows = &scenario.flow;
+    let is_one_way = flows
+        .iter()
+        .all(|flow| flow.from == flows[0].from && flow.calls.is_none());
+    let has_bounds = scenario.bounds.sent.is_some() || scenario.bounds.time.is_some();
+    if !is_asked || !is_one_way || has_bounds || !rng.chance(0.4) {
+        return;
+    }
+    let longest = if rng.chance(0.5) { SECOND } else { EARLY };
+    let mut rebind: Vec<Span> = (0..rng.between(1, 3))
+        .map(|_| span(rng, MILLISECOND, longest))
+        .collect();
+    rebind.sort_unstable();
+    scenario.link[0].nat = Some(Nat {
+        inside: flows[0].from.first().clone(),
+        rebind,
+        moves: rng.chance(0.3),
+    });
 }
 
 /// Sets the param of each host to the rate at which its link brings packets to it, as an operator would.
@@ -204,6 +238,7 @@ fn link(rng: &mut Rng) -> Link {
         both,
         forward: faults(rng, delay.0),
         backward: faults(rng, delay.0),
+        nat: None,
     }
 }
 
@@ -380,9 +415,11 @@ mod tests {
             longest: Carried::LONGEST,
             one_way: false,
             calls: false,
+            streams: false,
         },
         start_bits: Some(32),
         link_rate: true,
+        udp_port: None,
     };
 
     #[test]
@@ -404,6 +441,11 @@ mod tests {
                 carrying(Delivery::Datagrams, false),
                 carrying(Delivery::Datagrams, true),
                 EVERYTHING.carrying(Carried::CALLS),
+                EVERYTHING.carrying(Carried::STREAMS),
+                Subject {
+                    udp_port: Some(4433),
+                    ..EVERYTHING.carrying(Carried::STREAMS)
+                },
                 EVERYTHING.carrying(Carried {
                     one_way: true,
                     ..Carried::CALLS

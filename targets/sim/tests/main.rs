@@ -14,5 +14,6 @@ mod planted;
 mod programs;
 mod shares;
 mod sharing;
+mod streams;
 mod super_segments;
 mod switches;

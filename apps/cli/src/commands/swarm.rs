@@ -74,7 +74,7 @@ pub(crate) struct Claims {
     #[arg(long, value_name = "ABILITY,…", value_delimiter = ',', requires = "plain")]
     with: Vec<Ability>,
     /// Do not ask for what the program cannot do: any of handshake, any_mtu, open_both, half_close, ends,
-    /// flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip, congestion
+    /// flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip, congestion, migration
     #[arg(
         long,
         value_name = "ABILITY,…",
@@ -83,14 +83,16 @@ pub(crate) struct Claims {
     )]
     without: Vec<Ability>,
     /// What the program carries: `stream`, or what it promises about messages: `messages` (each whole, once, in any
-    /// order), `datagrams` (each whole, at most once); or `calls`, from endpoint to endpoint
+    /// order), `datagrams` (each whole, at most once); `streams` within each connection; or `calls`, from endpoint to
+    /// endpoint
     #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_carried)]
     carries: Carried,
     /// The longest message that it takes, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Carried::LONGEST,
         value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     longest: u64,
-    /// It carries data from client to server only; with `--carries calls`, messages without a reply
+    /// It carries data from client to server only; with `--carries calls`, messages without a reply; with `--carries
+    /// streams`, streams on which who opens them sends alone
     #[arg(long)]
     one_way: bool,
 }
@@ -104,9 +106,10 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
         "stream" => Ok(connections(Delivery::Stream)),
         "messages" => Ok(connections(Delivery::Messages)),
         "datagrams" => Ok(connections(Delivery::Datagrams)),
+        "streams" => Ok(Carried::STREAMS),
         "calls" => Ok(Carried::CALLS),
         _ => Err(format!(
-            "no `{text}`; there are: stream, messages, datagrams, calls"
+            "no `{text}`; there are: stream, messages, datagrams, streams, calls"
         )),
     }
 }

@@ -1,8 +1,11 @@
 //! One end of a flow: opens, sends, checks what comes, closes.
 
 mod account;
+mod refusals;
+mod within;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
@@ -10,7 +13,8 @@ use hawser_ir::abi::{OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER};
 use hawser_time::Instant;
 
 use super::payload::{Count, Payload};
-use super::{Carries, Script};
+use super::streams::{Streams, StreamsReport};
+use super::{Carries, Script, Side};
 use crate::trace::Trace;
 
 /// How much a slow reader reads at a time, unless less is left.
@@ -19,11 +23,6 @@ const SIP: u64 = 16 * 1024;
 const BACKLOG: u32 = 16;
 /// When an end tries again that opens a port again which its stack still holds.
 const IN_USE_PAUSE: Duration = Duration::from_secs(1);
-/// An option that no program has.
-const NO_OPTION: u32 = u32::MAX;
-/// EADDRINUSE, and EPIPE.
-const IN_USE: Errno = Errno(98);
-const BROKEN_PIPE: Errno = Errno(32);
 
 /// How an end opens its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +101,8 @@ pub struct Plan {
     pub incoming: String,
     /// What it does.
     pub script: Box<dyn Script>,
+    /// Which end it is.
+    pub side: Side,
 }
 
 /// One end of a flow, on a host.
@@ -117,6 +118,10 @@ pub struct Endpoint {
     /// The receive buffer that the program granted.
     receive_buffer: Option<u64>,
     payload: Payload,
+    /// The streams within its connection, where it carries streams.
+    streams: Option<Box<Streams>>,
+    /// The error with which the connection failed that carries them: whether that is one, they decide.
+    left: Option<Errno>,
     closing: bool,
     eof: bool,
     closed: bool,
@@ -157,6 +162,8 @@ pub struct EndpointReport {
     pub received_sha256: String,
     /// Messages that it sends, and messages that it receives, where they are delivered whole.
     pub messages: Option<[Count; 2]>,
+    /// Streams that it sends on, and streams that it receives, where the connection has streams within it.
+    pub streams: Option<[StreamsReport; 2]>,
     /// Nothing came that ought not to have, and what did not come may be lost.
     pub received_ok: bool,
     /// When the connection was there.
@@ -184,6 +191,13 @@ impl Endpoint {
     pub fn new(plan: Plan) -> Endpoint {
         let labels = [plan.outgoing.as_str(), &plan.incoming];
         let payload = Payload::new(&plan.carries, plan.seed, labels);
+        let streams = match &plan.carries {
+            Carries::Streams(agreed) => {
+                let streams = Streams::new(Arc::clone(agreed), plan.side, plan.flow);
+                Some(Box::new(streams))
+            }
+            Carries::Stream | Carries::Messages(_) | Carries::Datagrams { .. } => None,
+        };
         Endpoint {
             waits: plan.after.is_some(),
             opened: plan.open == Open::Absent,
@@ -197,6 +211,8 @@ impl Endpoint {
             connected: false,
             receive_buffer: None,
             payload,
+            streams,
+            left: None,
             closing: false,
             eof: false,
             closed: false,
@@ -225,6 +241,9 @@ impl Endpoint {
         stack: &mut Stack,
         trace: &mut Trace,
     ) {
+        if self.notify_streams(now, (handle, notice), stack, trace) {
+            return;
+        }
         if self.listener == Some(handle) || matches!(notice, Notice::Accepted(_)) {
             if matches!(notice, Notice::Accepted(_)) {
                 stack.accept(handle);
@@ -252,7 +271,9 @@ impl Endpoint {
                 trace.event(now, self.plan.flow, "failed", u64::from(errno.0));
                 self.once(false, "FAILED");
                 self.gave_up_at.get_or_insert(now);
-                if !self.is_finished() {
+                if self.streams.is_some() {
+                    self.left = Some(errno);
+                } else if !self.is_finished() {
                     self.failed.get_or_insert_with(|| format!("failed: {errno}"));
                 }
                 self.closed = true;
@@ -286,7 +307,8 @@ impl Endpoint {
 
     /// A connection is over when this end has closed it and, where connections end, the other end has too.
     fn check_closed(&mut self) {
-        if !self.closing {
+        let is_left = self.streams.is_some() && self.plan.close != Close::WhenDone;
+        if !self.closing && !is_left {
             self.blame(|| "the program reported CLOSED, and the application has not closed".to_owned());
         } else if self.plan.ends && self.plan.sees_end && !self.eof {
             self.blame(|| "the program reported CLOSED before EOF".to_owned());
@@ -340,7 +362,8 @@ impl Endpoint {
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
         self.act(now, stack, buffer);
         let is_wrong = self.error.is_some() || self.failed.is_some() || self.payload.wrong().is_some();
-        if self.failed_at.is_none() && (is_wrong || self.received() > self.plan.script.incoming()) {
+        let is_wrong = is_wrong || self.are_streams_wrong();
+        if self.failed_at.is_none() && (is_wrong || self.payload.received() > self.plan.script.incoming()) {
             self.failed_at = Some(now);
         }
     }
@@ -361,6 +384,7 @@ impl Endpoint {
         };
         self.check_buffer(stack.readable(handle) as u64);
         self.read(now, stack, handle, buffer);
+        self.drive_streams(now, stack, handle, buffer);
         if self.report.connected_at.is_some() && !self.closed {
             let sent = self.send(now, stack, handle);
             self.note(sent);
@@ -371,7 +395,7 @@ impl Endpoint {
                 return;
             }
         }
-        if self.closed && !self.sips {
+        if self.closed && !self.sips && self.streams.as_ref().is_none_or(|streams| streams.is_empty()) {
             self.released = true;
             stack.release(handle);
         }
@@ -427,61 +451,17 @@ impl Endpoint {
     }
 
     fn is_abort_due(&self) -> bool {
-        let so_far = self.payload.sent() + self.payload.received();
+        let so_far = self.sent() + self.received();
         self.plan.abort_after.is_some_and(|after| so_far >= after) && !self.closed
     }
 
     fn abort(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
         (self.cut, self.released, self.aborted_at) = (true, true, Some(now));
         stack.abort(now, handle);
+        if let Some(streams) = &mut self.streams {
+            streams.release(stack);
+        }
         stack.release(handle);
-    }
-
-    /// Asks once for what must be refused to who is connected.
-    fn ask_for_refusals(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
-        if !self.plan.refusals || std::mem::replace(&mut self.asked, true) {
-            return;
-        }
-        for handle in [Some(handle), self.listener].into_iter().flatten() {
-            let option = stack.set_option(now, handle, NO_OPTION, 1);
-            self.refused(
-                "an option that nobody knows",
-                option,
-                &[
-                    RequestError::Refused(Errno::UNKNOWN_OPTION),
-                    RequestError::NotConnected,
-                ],
-            );
-        }
-        if let (Some(local), Some(remote)) = (stack.local(handle), stack.peer(handle)) {
-            let second = stack.connect_with(now, remote, Some(local), &[]);
-            second.iter().for_each(|handle| stack.release(*handle));
-            let in_use = [RequestError::AddressInUse, RequestError::Refused(IN_USE)];
-            self.refused("connecting where it is connected", second.map(drop), &in_use);
-        }
-    }
-
-    fn ask_after_closing(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
-        let sent = match stack.send(now, handle, &[0]) {
-            Ok(0) => return, // There is no room, and nobody was asked.
-            sent => sent.map(drop),
-        };
-        self.refused(
-            "sending after closing",
-            sent,
-            &[RequestError::Refused(BROKEN_PIPE), RequestError::NotConnected],
-        );
-    }
-
-    fn refused(&mut self, what: &str, result: Result<(), RequestError>, expected: &[RequestError]) {
-        match result {
-            Err(error) if expected.contains(&error) || error == RequestError::WouldBlock => {}
-            Err(error) => {
-                let wanted = expected[0];
-                self.blame(|| format!("{what} was refused with `{error}`, not `{wanted}`"));
-            }
-            Ok(()) => self.blame(|| format!("{what} was not refused")),
-        }
     }
 
     /// No more waits for the reader than the buffer that the program granted holds.
@@ -573,6 +553,9 @@ impl Endpoint {
     pub(crate) fn fall(&mut self) -> bool {
         self.cut = self.connected && !self.is_over() && !(self.is_finished() && self.is_closed());
         self.listener = None;
+        if let Some(streams) = &mut self.streams {
+            streams.forget();
+        }
         if self.handle.take().is_none() || !self.connected {
             self.opened &= self.connected;
         }
@@ -593,7 +576,8 @@ impl Endpoint {
 
     /// Bytes that were received so far.
     pub(crate) fn received(&self) -> u64 {
-        self.payload.received()
+        let streams = self.streams.as_ref().map_or(0, |streams| streams.received());
+        self.payload.received() + streams
     }
 
     /// Bytes that must have come when the other end has sent everything.
@@ -647,8 +631,11 @@ impl Endpoint {
     }
 
     fn next_sip(&self) -> u64 {
-        SIP.min(self.plan.script.incoming().saturating_sub(self.received()))
-            .max(1)
+        let to_come = match &self.streams {
+            Some(streams) => streams.left(),
+            None => self.plan.script.incoming().saturating_sub(self.received()),
+        };
+        SIP.min(to_come).max(1)
     }
 
     /// When a slow reader takes its next sip.
@@ -683,6 +670,8 @@ impl Endpoint {
         let wants = match self.plan.close {
             Close::WhenDone => self.has_all(),
             Close::WhenSent => self.has_sent(),
+            // The other end's leave ends a connection with streams in it.
+            Close::AfterPeer if self.streams.is_some() => false,
             Close::AfterPeer => self.has_all() && (self.eof || !self.plan.sees_end),
             Close::Never => false,
         };
@@ -696,11 +685,13 @@ impl Endpoint {
     }
 
     fn has_sent(&self) -> bool {
-        self.payload.sent() >= self.plan.script.outgoing() || self.none_came()
+        let streams = self.streams.as_ref().is_none_or(|streams| streams.has_sent());
+        streams && self.payload.sent() >= self.plan.script.outgoing() || self.none_came()
     }
 
     fn has_received(&self) -> bool {
-        self.received() >= self.expected()
+        let streams = self.streams.as_ref().is_none_or(|streams| streams.is_done());
+        streams && self.payload.received() >= self.expected()
     }
 
     fn has_all(&self) -> bool {
@@ -731,6 +722,9 @@ impl Endpoint {
     /// the stream was seen if the other end closes; or it failed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
+        if self.streams.is_some() && self.closed && !self.sips {
+            return true;
+        }
         let ended = self.eof || self.closed || self.plan.close == Close::Never || self.none_came();
         self.cut || self.failed.is_some() || self.error.is_some() || (self.has_all() && ended)
     }
@@ -738,6 +732,10 @@ impl Endpoint {
     /// True when it is closed, or never will be.
     #[must_use]
     pub fn is_closed(&self) -> bool {
+        let is_wrong = self.cut || self.failed.is_some() || self.error.is_some();
+        if let Some(streams) = self.streams.as_ref().filter(|_| self.closed && !is_wrong) {
+            return streams.is_empty();
+        }
         self.is_over() || self.plan.close == Close::Never || self.none_came()
     }
 

@@ -12,6 +12,8 @@
 //! What arrives is checked ([`payload`]): of a stream every byte, that it is what was sent, in order, once; of
 //! messages that each is whole, and comes once.
 //!
+//! [`streams`] are several within a connection, each checked by itself, with a beginning and an end of its own.
+//!
 //! [`calls`] need no connection: messages from endpoint to endpoint, with a reply or without.
 
 use std::time::Duration;
@@ -26,6 +28,7 @@ pub mod payload;
 pub mod request;
 mod state;
 pub(crate) mod stream;
+pub mod streams;
 mod whole;
 
 pub use calls::Agent;

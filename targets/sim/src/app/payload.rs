@@ -3,9 +3,12 @@
 //! * [`stream`]: bytes, in order
 //! * [`whole`]: messages, in any order
 
+use std::sync::Arc;
+
 use hawser_engine::{Handle, RequestError, Stack};
 use hawser_time::Instant;
 
+use super::streams::Agreed;
 use super::{Script, stream, whole};
 
 /// What the transport promises about what it carries in one flow.
@@ -14,6 +17,8 @@ pub enum Carries {
     /// A stream: every byte, in order, once.
     #[default]
     Stream,
+    /// Streams within the connection: of each every byte, in order, once. The connection itself carries nothing.
+    Streams(Arc<Agreed>),
     /// Messages: each whole, once, in any order.
     Messages(MessageSizes),
     /// Datagrams: each whole, at most once, in any order.
@@ -70,7 +75,7 @@ impl Payload {
     /// What belongs to these labels of what is sent and of what comes.
     pub(super) fn new(carries: &Carries, seed: u64, [sends, receives]: [&str; 2]) -> Payload {
         match carries {
-            Carries::Stream => Payload::Stream {
+            Carries::Stream | Carries::Streams(_) => Payload::Stream {
                 outgoing: stream::Outgoing::new(seed, sends),
                 incoming: stream::Incoming::new(seed, receives),
             },

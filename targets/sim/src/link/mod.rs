@@ -18,6 +18,8 @@
 //! | propagation | [`delay`] | `delay` |
 //! | delay that varies, order kept | [`jitter`] | `jitter` |
 //! | frames held back, others overtake | [`reorder`] | `reorder`, `hold` |
+//!
+//! Beside them [`nat`] translates addresses at an end of a link.
 
 pub mod corrupt;
 pub mod delay;
@@ -25,6 +27,7 @@ pub mod depths;
 pub mod duplicate;
 pub mod jitter;
 pub mod loss;
+pub mod nat;
 pub mod pause;
 pub mod pick;
 mod pipe;

@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hawser_time::Instant;
 
 use super::depths::Depths;
+use super::nat::Nat;
 use super::queue::{Depth, Port};
 use super::{Profile, Rule, Verdict, rules, rules_behind};
 use crate::frame::Frame;
@@ -87,6 +88,22 @@ impl Pipe {
     #[must_use]
     pub fn behind(port: Port, profile: &Profile, seed: u64, label: &str) -> Pipe {
         Pipe::with_rules(rules_behind(port, profile), seed, label)
+    }
+
+    /// The usual rules behind the queue of a device's port, at an end of which addresses are translated: before all of
+    /// them on the way out, after them on the way in.
+    #[must_use]
+    pub fn translated(
+        port: Port,
+        profile: &Profile,
+        seed: u64,
+        label: &str,
+        (nat, is_out): (Nat, bool),
+    ) -> Pipe {
+        let mut rules = rules_behind(port, profile);
+        let place = if is_out { 0 } else { rules.len() };
+        rules.insert(place, Box::new(nat));
+        Pipe::with_rules(rules, seed, label)
     }
 
     /// Rules of the caller's choice.

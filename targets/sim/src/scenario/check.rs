@@ -189,6 +189,7 @@ fn check_links(scenario: &Scenario) -> Checked {
         check_rules(&link.forward, &format!("link[{i}].forward"))?;
         check_rules(&link.backward, &format!("link[{i}].backward"))?;
         scenario.check_paused(link, &format!("link[{i}]"))?;
+        scenario.check_nat(link, &format!("link[{i}]"))?;
     }
     Ok(())
 }
@@ -273,6 +274,7 @@ fn check_flows(scenario: &Scenario) -> Checked {
         let counts = [
             flow.request.map(|request| request.count),
             flow.messages.map(|messages| messages.count),
+            flow.streams.map(|streams| streams.count),
             flow.calls.as_ref().map(|calls| calls.count),
         ];
         let largest = counts.into_iter().flatten().max().unwrap_or(0);
@@ -355,6 +357,12 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         let message = "nobody listens to this flow, and it cannot be opened again";
         return Err(ScenarioError::new(format!("{path}.again"), message));
     }
+    if flow.client_port == Some(0) {
+        return Err(ScenarioError::new(
+            format!("{path}.client_port"),
+            "port 0 is none",
+        ));
+    }
     if !matches!(flow.family, None | Some(4 | 6)) {
         return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
     }
@@ -362,7 +370,9 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         addresses_of(scenario, pair, flow.family, path)?;
     }
     check_application(flow, path)?;
+    scenario.check_outside(flow, path)?;
     super::calls::check(scenario, flow, path)?;
+    super::streams::check(flow, path)?;
     check_delivery(flow, path)
 }
 
@@ -371,12 +381,13 @@ fn check_application(flow: &Flow, path: &str) -> Checked {
         flow.bulk.is_some(),
         flow.request.is_some(),
         flow.messages.is_some(),
+        flow.streams.is_some(),
         flow.calls.is_some(),
     ];
     if given.iter().filter(|given| **given).count() != 1 {
         let error = ScenarioError::new(
             path,
-            "a flow has exactly one of `bulk`, `request`, `messages`, `calls`",
+            "a flow has exactly one of `bulk`, `request`, `messages`, `streams`, `calls`",
         );
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
     }
@@ -420,8 +431,15 @@ fn check_delivery(flow: &Flow, path: &str) -> Checked {
 
 /// A port that several connections go to has one listener: whoever shares it does so on purpose, and asks the same of it.
 fn check_ports(scenario: &Scenario) -> Checked {
-    let mut first = BTreeMap::new();
+    let (mut first, mut pairs) = (BTreeMap::new(), BTreeSet::new());
     for connection in scenario.connections()? {
+        let ends = (connection.client, connection.server);
+        if connection.client.port() > 0 && !pairs.insert(ends) {
+            let path = format!("flow[{}].client_port", connection.flow);
+            let (client, server) = ends;
+            let message = format!("a connection goes from {client} to {server} already");
+            return Err(ScenarioError::new(path, message));
+        }
         let (flow, port) = (&scenario.flow[connection.flow], connection.server.port());
         let path = format!("flow[{}].port", connection.flow);
         if port == 0 {
@@ -443,6 +461,12 @@ fn check_ports(scenario: &Scenario) -> Checked {
             let message = format!("port {port} of `{name}` is taken already");
             Err(ScenarioError::new(path.clone(), message).with_hint(hint))
         };
+        let client = &scenario.host[connection.hosts[0]].name;
+        if connection.sharing > 1 && scenario.is_inside(client) {
+            let message =
+                format!("`{client}` is behind a translator, and who shares a port is known by its address");
+            return Err(ScenarioError::new(path, message));
+        }
         if connection.sharing > 1 && flow.open == Opening::Both {
             return taken("a flow that both ends open has a port of its own");
         }

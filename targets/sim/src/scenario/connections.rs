@@ -51,7 +51,12 @@ impl Scenario {
                     } else {
                         *ports.start() + place as u16
                     };
-                    let client_port = if of.calls.is_some() || of.open == Opening::Both || of.again > 0 {
+                    let client_port = if let Some(first) = of.client_port {
+                        let port = u64::from(first) + place;
+                        u16::try_from(port).map_err(|_| {
+                            ScenarioError::new(format!("{path}.client_port"), "there are no more ports")
+                        })?
+                    } else if of.calls.is_some() || of.open == Opening::Both || of.again > 0 {
                         port
                     } else {
                         0
@@ -79,7 +84,8 @@ impl Scenario {
         for (index, connection) in connect.enumerate() {
             connection.sharing = sharing[&connection.server];
             // Who shares a listener is known by its own address.
-            if connection.sharing > 1 {
+            let chooses = self.flow[connection.flow].client_port.is_none();
+            if connection.sharing > 1 && chooses {
                 connection.client.set_port(FIRST_CLIENT_PORT + index as u16);
             }
         }

@@ -22,6 +22,10 @@ pub(super) fn one() -> u64 {
     1
 }
 
+pub(super) fn concurrent() -> u64 {
+    8
+}
+
 pub(super) fn one_priority() -> u8 {
     1
 }

@@ -12,8 +12,10 @@ mod connections;
 mod defaults;
 pub mod error;
 mod hosts;
+mod nat;
 mod origin;
 mod pfc;
+mod streams;
 mod topology;
 pub mod units;
 pub mod workload;
@@ -29,7 +31,9 @@ pub use calls::{Calls, Connecting};
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
+pub use nat::Nat;
 pub use origin::Origin;
+pub use streams::{Openers, Streams};
 pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 
@@ -273,6 +277,9 @@ pub struct Link {
     /// Rules from the second of them to the first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
+    /// A translator of addresses at one of its ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nat: Option<Nat>,
 }
 
 /// What a direction of a link does; what is not given stays as it is.
@@ -361,7 +368,7 @@ pub enum State {
 }
 
 /// One or several connections between hosts, and what is sent over them. Exactly one of
-/// `bulk`, `request`, `messages` and `calls` is given.
+/// `bulk`, `request`, `messages`, `streams` and `calls` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -388,6 +395,9 @@ pub struct Flow {
     /// count from 7001. Flows that name the same one share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// The client's port; the following ones for more flows. By default its stack chooses one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_port: Option<u16>,
     /// 4 or 6; by default 4 where both hosts have such an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<u8>,
@@ -431,6 +441,9 @@ pub struct Flow {
     /// Messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Messages>,
+    /// Streams within the connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Streams>,
     /// Calls, which need no connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
@@ -449,6 +462,7 @@ impl Flow {
             one_port: false,
             spacing: Span(0),
             port: None,
+            client_port: None,
             family: None,
             again: 0,
             open: Opening::Client,
@@ -463,6 +477,7 @@ impl Flow {
             bulk: None,
             request: None,
             messages: None,
+            streams: None,
             calls: None,
         }
     }

@@ -224,6 +224,7 @@ impl Built<'_> {
             both: rules.clone(),
             forward: Rules::default(),
             backward: Rules::default(),
+            nat: None,
         });
     }
 

@@ -1,6 +1,7 @@
 //! Steps to a smaller network: fewer links, switches and hosts.
 
-use crate::scenario::{Flow, Scenario};
+use crate::scenario::units::Span;
+use crate::scenario::{Flow, Nat, Scenario};
 
 use super::Failing;
 
@@ -17,6 +18,27 @@ pub(super) fn fewer_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     links
         .map(|link| with(scenario, |s| remove_link(s, link)))
         .collect()
+}
+
+/// Without translators, or with one that forgets less often.
+pub(super) fn fewer_translations(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for (i, link) in scenario.link.iter().enumerate() {
+        let Some(nat) = &link.nat else { continue };
+        all.push(with(scenario, |s| s.link[i].nat = None));
+        let change =
+            |change: &dyn Fn(&mut Nat)| with(scenario, |s| s.link[i].nat.iter_mut().for_each(change));
+        all.push(change(&|nat| nat.moves = false));
+        for (place, at) in nat.rebind.iter().enumerate() {
+            all.push(change(&|nat| {
+                nat.rebind.remove(place);
+            }));
+            for time in lower(at.0, 0) {
+                all.push(change(&|nat| nat.rebind[place] = Span(time)));
+            }
+        }
+    }
+    all
 }
 
 /// Without each switch that no more than one link leads to.

@@ -8,7 +8,7 @@ use crate::scenario::{
 };
 
 use super::network::{self, each_flow, flow_with, lower, with};
-use super::{Failing, LostFrame, calls};
+use super::{Failing, LostFrame, calls, streams};
 
 /// Steps of one kind, the largest first.
 type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
@@ -28,10 +28,12 @@ pub(super) const PASSES: &[Pass] = &[
     plainer_flows,
     smaller_sizes,
     calls::smaller_calls,
+    streams::smaller_streams,
     plainer_rules,
     plainer_changes,
     plainer_hosts,
     plainer_params,
+    network::fewer_translations,
     network::fewer_links,
     network::fewer_switches,
     network::direct_links,
@@ -177,6 +179,7 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             flow_with(flow, |flow| flow.open = Opening::default()),
             flow_with(flow, |flow| flow.close = Closing::default()),
             flow_with(flow, |flow| flow.port = None),
+            flow_with(flow, |flow| flow.client_port = None),
             flow_with(flow, |flow| flow.abort = None),
             flow_with(flow, |flow| flow.refusals = false),
             flow_with(flow, |flow| flow.one_port = false),

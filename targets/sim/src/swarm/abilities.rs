@@ -37,11 +37,13 @@ pub enum Ability {
     RoundTrip,
     /// Less is in flight where packets are lost, and more where they are not.
     Congestion,
+    /// A connection goes on though a translator of addresses gives its client another port, or another address.
+    Migration,
 }
 
 impl Ability {
     /// All of them.
-    pub const ALL: [Ability; 14] = [
+    pub const ALL: [Ability; 15] = [
         Ability::Handshake,
         Ability::AnyMtu,
         Ability::OpenBoth,
@@ -56,6 +58,7 @@ impl Ability {
         Ability::Resets,
         Ability::RoundTrip,
         Ability::Congestion,
+        Ability::Migration,
     ];
 
     /// Its name, as in `hawser swarm --without half_close`.
@@ -76,6 +79,7 @@ impl Ability {
             Ability::Resets => "resets",
             Ability::RoundTrip => "round_trip",
             Ability::Congestion => "congestion",
+            Ability::Migration => "migration",
         }
     }
 }
@@ -90,7 +94,7 @@ impl fmt::Display for Ability {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no ability `{0}`; there are: handshake, any_mtu, open_both, half_close, ends, flow_control, pipelining, reuse, \
-     restart, refusals, aborts, resets, round_trip, congestion"
+     restart, refusals, aborts, resets, round_trip, congestion, migration"
 )]
 pub struct UnknownAbility(pub String);
 

@@ -117,6 +117,7 @@ fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
         both: both.clone(),
         forward: Rules::default(),
         backward: Rules::default(),
+        nat: None,
     }));
     for flow in &mut scenario.flow {
         let with_more = |name: &str| match name {

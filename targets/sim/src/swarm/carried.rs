@@ -16,10 +16,12 @@ pub struct Carried {
     pub delivery: Delivery,
     /// The longest message that it takes, in bytes.
     pub longest: u64,
-    /// It carries data from client to server only; of calls, nobody replies.
+    /// It carries data from client to server only; of calls, nobody replies; of streams, who opens one sends alone.
     pub one_way: bool,
     /// It carries no connections but calls.
     pub calls: bool,
+    /// Its connections have streams within them.
+    pub streams: bool,
 }
 
 impl Carried {
@@ -32,6 +34,16 @@ impl Carried {
         longest: Carried::LONGEST,
         one_way: false,
         calls: true,
+        streams: false,
+    };
+
+    /// Streams within connections.
+    pub const STREAMS: Carried = Carried {
+        delivery: Delivery::Stream,
+        longest: Carried::LONGEST,
+        one_way: false,
+        calls: false,
+        streams: true,
     };
 }
 
@@ -42,6 +54,7 @@ impl Default for Carried {
             longest: Carried::LONGEST,
             one_way: false,
             calls: false,
+            streams: false,
         }
     }
 }
@@ -65,6 +78,9 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
             super::calls::apply(flow, &messages, rng, (carried.longest, carried.one_way));
         }
         return super::calls::finish(scenario);
+    }
+    if carried.streams {
+        return super::streams::apply(scenario, rng, subject);
     }
     for flow in &mut scenario.flow {
         if carried.delivery != Delivery::Stream {

@@ -11,10 +11,10 @@ use crate::rng::Rng;
 /// The bytes that a message with a number of its own begins with.
 const HEAD: usize = 16;
 /// The pattern's length: a prime, so that no two segments of a usual size begin at the same place of it.
-const PATTERN: usize = 65_521;
+pub(in crate::app) const PATTERN: usize = 65_521;
 
 /// What messages are made of.
-static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+pub(in crate::app) static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = vec![0; PATTERN];
     Rng::new(0, "messages").fill(&mut bytes);
     bytes
@@ -143,7 +143,7 @@ fn place(number: u64, key: u64) -> usize {
 }
 
 /// Spreads a number over 64 bits: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
-pub(super) fn mix(number: u64) -> u64 {
+pub(in crate::app) fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

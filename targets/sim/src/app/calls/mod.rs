@@ -4,7 +4,7 @@
 //! was for. [`agent`] is what stands on each host, [`content`] what messages are made of.
 
 pub mod agent;
-mod content;
+pub(in crate::app) mod content;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};

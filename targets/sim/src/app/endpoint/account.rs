@@ -7,16 +7,25 @@ impl Endpoint {
     /// What became of it; whether the host of the other end went down in the middle of it.
     #[must_use]
     pub fn report(&self, peer_cut: bool) -> EndpointReport {
-        let [sent_sha256, received_sha256] = self.payload.sha256();
+        let [sent_sha256, received_sha256] = match &self.streams {
+            // Their bytes are compared.
+            Some(_) => Default::default(),
+            None => self.payload.sha256(),
+        };
+        let times = match &self.streams {
+            Some(streams) => streams.times().to_vec(),
+            None => self.plan.script.times().to_vec(),
+        };
         EndpointReport {
             cut: self.cut,
-            sent: self.payload.sent(),
+            sent: self.sent(),
             received: self.received(),
             sent_sha256,
             received_sha256,
             messages: self.payload.counts(),
+            streams: self.streams.as_ref().map(|streams| streams.counts()),
             received_ok: self.payload.may_lose() && self.payload.wrong().is_none(),
-            times: self.plan.script.times().to_vec(),
+            times,
             faults: self.faults(peer_cut),
             ..self.report.clone()
         }
@@ -24,11 +33,14 @@ impl Endpoint {
 
     /// What it has done, and what it waits for.
     pub(crate) fn application(&self) -> Application {
+        let most = self.streams.as_ref().map(|streams| streams.most());
+        let [to_send, to_receive] =
+            most.unwrap_or_else(|| [self.plan.script.outgoing(), self.plan.script.incoming()]);
         Application {
-            sent: self.payload.sent(),
-            to_send: self.plan.script.outgoing(),
+            sent: self.sent(),
+            to_send,
             received: self.received(),
-            to_receive: self.plan.script.incoming(),
+            to_receive,
             closed: self.closing,
             waits_for: self.waits_for(),
         }
@@ -54,6 +66,13 @@ impl Endpoint {
             });
             return waits;
         }
+        if let Some(streams) = &self.streams {
+            waits.extend(streams.waits_for());
+            if waits.is_empty() {
+                waits.push("the end of the connection".to_owned());
+            }
+            return waits;
+        }
         let allowed = self.allowed.min(self.plan.script.outgoing());
         if self.payload.sent() < allowed {
             waits.push(format!("room to send {} bytes", allowed - self.payload.sent()));
@@ -74,10 +93,11 @@ impl Endpoint {
     /// Without its peer an end may fail, and has to if it waits to send: a connection whose peer is gone ends.
     fn faults(&self, peer_cut: bool) -> Vec<String> {
         let expected = self.plan.script.incoming();
-        let received = self.received();
+        let received = self.payload.received();
         let failed = self.failed.clone().filter(|_| !peer_cut);
         let mut faults: Vec<String> = self.error.clone().into_iter().chain(failed).collect();
         faults.extend(self.payload.wrong());
+        faults.extend(self.streams.iter().filter_map(|streams| streams.wrong().cloned()));
         faults.extend(self.payload.lost_too_many().filter(|_| !peer_cut));
         if received > expected {
             faults.push(format!("{} bytes more than were sent", received - expected));
@@ -100,6 +120,12 @@ impl Endpoint {
         let (sent, received) = (self.payload.sent(), self.received());
         if self.report.connected_at.is_none() {
             return "no connection".to_owned();
+        }
+        if let Some(streams) = self.streams.as_ref().filter(|_| !self.has_all()) {
+            return format!("not done: {}", streams.waits_for().join("; "));
+        }
+        if self.has_all() && self.streams.is_some() {
+            return "the end of the connection did not come".to_owned();
         }
         if self.has_all() {
             return "the end of the stream did not come".to_owned();

@@ -1,0 +1,247 @@
+//! Which streams there are in a connection: drawn from the seed, and known to both ends.
+
+use std::collections::BTreeSet;
+
+use super::content::{HEAD, Text};
+use crate::app::Side;
+use crate::rng::Rng;
+
+/// The largest reason of a reset or a stop: QUIC's varints hold no more (RFC 9000, 16).
+const REASON_BITS: u64 = 62;
+
+/// What streams are drawn by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// How many an end opens: the client, and the server.
+    pub counts: [u64; 2],
+    /// Bytes of who opens a stream: the fewest and the most.
+    pub size: (u64, u64),
+    /// Bytes of the other end.
+    pub back: (u64, u64),
+    /// How many of its own an end has open at a time.
+    pub concurrent: usize,
+    /// Which share only who opens them sends on.
+    pub one_way: f64,
+    /// Which share of the directions their sender resets.
+    pub reset: f64,
+    /// Which share of the directions their reader stops.
+    pub stop: f64,
+}
+
+/// All streams of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// Those that the client opens, and those that the server does.
+    pub(super) of: [Vec<Planned>; 2],
+    pub(super) concurrent: usize,
+    /// What tells them apart from those of other connections.
+    pub(super) key: u64,
+}
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Planned {
+    /// What who opens it sends: some bytes that say which stream it is, and then its own.
+    pub(super) there: Way,
+    /// What the other end sends, if it does.
+    pub(super) back: Option<Way>,
+}
+
+/// One direction of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// Bytes, those included that say which stream it is.
+    pub(super) total: u64,
+    pub(super) fate: Fate,
+    pub(super) text: Text,
+}
+
+/// How a direction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is closed after its last byte.
+    Whole,
+    /// Its sender gives it up, for a reason, once it has handed over so many bytes; after the last one it has closed
+    /// it before.
+    Reset { after: u64, reason: u64 },
+    /// Its reader gives it up once it has read so many. A sender that waits for that keeps its last byte back; another
+    /// one may be done with it before it hears of it.
+    Stop { after: u64, reason: u64, waits: bool },
+}
+
+impl Way {
+    /// The most that its reader can read.
+    pub(super) fn most(&self) -> u64 {
+        match self.fate {
+            Fate::Reset { after, .. } => after,
+            Fate::Whole | Fate::Stop { .. } => self.total,
+        }
+    }
+
+    /// The most that its sender hands over.
+    pub(super) fn to_send(&self) -> u64 {
+        match self.fate {
+            Fate::Stop { waits: true, .. } => self.total - 1,
+            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.most(),
+        }
+    }
+
+    pub(super) fn is_reset(&self) -> bool {
+        matches!(self.fate, Fate::Reset { .. })
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.fate, Fate::Stop { .. })
+    }
+}
+
+impl Agreed {
+    /// Draws the streams of the connection called `label`.
+    #[must_use]
+    pub fn draw(settings: &Settings, seed: u64, label: &str) -> Agreed {
+        let rng = &mut Rng::new(seed, &format!("{label}/streams"));
+        let key = rng.bits();
+        let mut reasons = BTreeSet::new();
+        let of = [Side::Client, Side::Server].map(|opener| {
+            let count = settings.counts[opener as usize];
+            let each = 0..count;
+            each.map(|index| {
+                // The last one tells the other end that no more come.
+                let is_last = index + 1 == count;
+                let is_one_way = rng.chance(settings.one_way);
+                let mut way = |(min, max), text: Text| {
+                    let total = rng.between(min, max) + text.head_len();
+                    let fate = fate(settings, (total, text.head_len()), rng, &mut reasons);
+                    let fate = if is_last { Fate::Whole } else { fate };
+                    Way { total, fate, text }
+                };
+                let there = way(settings.size, Text::with_head(key, opener, index));
+                let back = (!is_one_way).then(|| way(settings.back, Text::without_head(key, opener, index)));
+                Planned { there, back }
+            })
+            .collect()
+        });
+        Agreed {
+            of,
+            concurrent: settings.concurrent,
+            key,
+        }
+    }
+
+    /// The stream whose first bytes these are.
+    pub(super) fn named(&self, head: [u8; HEAD]) -> Option<(Side, usize)> {
+        let (opener, index) = Text::opener(self.key, head)?;
+        let index = usize::try_from(index).ok()?;
+        (index < self.of[opener as usize].len()).then_some((opener, index))
+    }
+
+    /// The stream of an end that is reset for a reason by who opened it.
+    pub(super) fn reset_for(&self, opener: Side, wanted: u64) -> Option<usize> {
+        let is_it = |planned: &Planned| match planned.there.fate {
+            Fate::Reset { reason, .. } => reason == wanted,
+            Fate::Whole | Fate::Stop { .. } => false,
+        };
+        self.of[opener as usize].iter().position(is_it)
+    }
+}
+
+/// How a direction of so many bytes ends, the first of which say which stream it is.
+fn fate(settings: &Settings, (total, head): (u64, u64), rng: &mut Rng, reasons: &mut BTreeSet<u64>) -> Fate {
+    let mut reason = |rng: &mut Rng| loop {
+        // Small ones and large ones, each once.
+        let bits = rng.between(4, REASON_BITS);
+        let reason = rng.below(1 << bits);
+        if reasons.insert(reason) {
+            return reason;
+        }
+    };
+    if rng.chance(settings.reset) {
+        let after = if rng.chance(0.2) {
+            total
+        } else {
+            rng.between(0, total)
+        };
+        let reason = reason(rng);
+        return Fate::Reset { after, reason };
+    }
+    if rng.chance(settings.stop) {
+        let waits = total > head && rng.chance(0.6);
+        let after = rng.between(head, total - u64::from(waits));
+        return Fate::Stop {
+            after,
+            reason: reason(rng),
+            waits,
+        };
+    }
+    Fate::Whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: Settings = Settings {
+        counts: [300, 200],
+        size: (0, 1000),
+        back: (10, 10),
+        concurrent: 4,
+        one_way: 0.25,
+        reset: 0.2,
+        stop: 0.1,
+    };
+
+    #[test]
+    fn both_ends_draw_the_same_streams_each_with_a_reason_of_its_own() {
+        let agreed = Agreed::draw(&SETTINGS, 1, "x");
+        assert_eq!(agreed, Agreed::draw(&SETTINGS, 1, "x"));
+        assert_ne!(agreed, Agreed::draw(&SETTINGS, 1, "y"));
+        let all: Vec<&Planned> = agreed.of.iter().flatten().collect();
+        let ways: Vec<Way> = all
+            .iter()
+            .flat_map(|planned| [Some(planned.there), planned.back])
+            .flatten()
+            .collect();
+        let count = |is: &dyn Fn(&Way) -> bool| ways.iter().filter(|way| is(way)).count();
+        let one_way = all.iter().filter(|planned| planned.back.is_none()).count();
+        assert!((80..170).contains(&one_way), "{one_way} of 500");
+        assert!((100..250).contains(&count(&Way::is_reset)));
+        assert!((30..120).contains(&count(&Way::is_stopped)));
+        let reasons: BTreeSet<u64> = ways
+            .iter()
+            .filter_map(|way| match way.fate {
+                Fate::Reset { reason, .. } | Fate::Stop { reason, .. } => Some(reason),
+                Fate::Whole => None,
+            })
+            .collect();
+        assert_eq!(reasons.len(), ways.len() - count(&|way| way.fate == Fate::Whole));
+        assert!(
+            agreed
+                .of
+                .iter()
+                .all(|of| of[of.len() - 1].there.fate == Fate::Whole)
+        );
+    }
+
+    #[test]
+    fn a_stream_is_known_by_its_first_bytes_and_a_reset_one_by_its_reason() {
+        let agreed = Agreed::draw(&SETTINGS, 1, "x");
+        let mut resets = 0;
+        for opener in [Side::Client, Side::Server] {
+            for (index, planned) in agreed.of[opener as usize].iter().enumerate() {
+                let mut head = [0; HEAD];
+                planned.there.text.fill(0, &mut head);
+                assert_eq!(agreed.named(head), Some((opener, index)));
+                if let Fate::Reset { reason, .. } = planned.there.fate {
+                    assert_eq!(agreed.reset_for(opener, reason), Some(index));
+                    assert_eq!(agreed.reset_for(opener.other(), reason), None);
+                    resets += 1;
+                }
+            }
+        }
+        assert!(resets > 0);
+        let other = Agreed::draw(&SETTINGS, 2, "x");
+        let mut head = [0; HEAD];
+        other.of[0][0].there.text.fill(0, &mut head);
+        assert_eq!(agreed.named(head), None, "of another connection");
+    }
+}

@@ -1,0 +1,321 @@
+//! A network address translator at one end of a link: the other end sees UDP packets of what is inside come from ports,
+//! and perhaps addresses, that the translator has chosen.
+//!
+//! At each of some times it forgets what it has chosen: a packet from inside gets another port from then on, and what
+//! comes for a former one is dropped, as is what comes for a port that it has not chosen. Other protocols pass as they are.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use hawser_time::Instant;
+use parking_lot::Mutex;
+
+use super::{Rule, Verdict};
+use crate::checksum;
+use crate::frame::{Frame, Headers};
+use crate::rng::Rng;
+
+/// The first port that it gives out; there are some 20,000 up to the last one.
+const FIRST_PORT: u16 = 45_000;
+const UDP: u8 = 17;
+
+/// What both directions of a link know of its translator.
+pub struct Translator {
+    /// When it forgets, in order.
+    rebinds: Vec<Instant>,
+    /// It takes another address as well each time.
+    moves: bool,
+    /// The port, and the address, of who is inside, by that and by how many times it had forgotten.
+    outside: BTreeMap<(SocketAddr, usize), SocketAddr>,
+    /// The reverse.
+    inside: BTreeMap<SocketAddr, (SocketAddr, usize)>,
+    next: u16,
+}
+
+impl Translator {
+    /// One that forgets at these times; with `moves` it has another address from then on.
+    #[must_use]
+    pub fn new(mut rebinds: Vec<Instant>, moves: bool) -> Arc<Mutex<Translator>> {
+        rebinds.sort_unstable();
+        Arc::new(Mutex::new(Translator {
+            rebinds,
+            moves,
+            outside: BTreeMap::new(),
+            inside: BTreeMap::new(),
+            next: FIRST_PORT,
+        }))
+    }
+
+    /// How many times it has forgotten.
+    fn times(&self, now: Instant) -> usize {
+        self.rebinds.partition_point(|at| *at <= now)
+    }
+
+    /// What who is inside looks like from outside.
+    fn outside_of(&mut self, now: Instant, inside: SocketAddr) -> SocketAddr {
+        let times = self.times(now);
+        if let Some(known) = self.outside.get(&(inside, times)) {
+            return *known;
+        }
+        let address = if self.moves {
+            moved(inside.ip(), times)
+        } else {
+            inside.ip()
+        };
+        let outside = SocketAddr::new(address, self.next);
+        self.next = self.next.checked_add(1).unwrap_or(FIRST_PORT);
+        self.outside.insert((inside, times), outside);
+        self.inside.insert(outside, (inside, times));
+        outside
+    }
+}
+
+/// Another address of the same network, for each time.
+fn moved(address: IpAddr, times: usize) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => Ipv4Addr::from(v4.to_bits() ^ (times as u32 & 0xff) << 8).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from(v6.to_bits() ^ (times as u128 & 0xffff) << 16).into(),
+    }
+}
+
+/// One direction of it.
+pub struct Nat {
+    translator: Arc<Mutex<Translator>>,
+    /// From inside to outside.
+    is_out: bool,
+    changed: u64,
+}
+
+impl Nat {
+    /// The direction from inside to outside, or the other one.
+    #[must_use]
+    pub fn new(translator: &Arc<Mutex<Translator>>, is_out: bool) -> Nat {
+        Nat {
+            translator: Arc::clone(translator),
+            is_out,
+            changed: 0,
+        }
+    }
+}
+
+impl Rule for Nat {
+    fn name(&self) -> &'static str {
+        "nat"
+    }
+
+    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+        let end = if self.is_out {
+            End::Source
+        } else {
+            End::Destination
+        };
+        let Some((headers, was)) = end.read(frame) else {
+            return Verdict::Pass;
+        };
+        let mut translator = self.translator.lock();
+        let to = if self.is_out {
+            translator.outside_of(now, was)
+        } else {
+            match translator.inside.get(&was) {
+                Some((inside, times)) if *times == translator.times(now) => *inside,
+                _ => return Verdict::Drop,
+            }
+        };
+        end.write(frame, &headers, to);
+        self.changed += 1;
+        Verdict::Pass
+    }
+
+    fn changed(&self) -> u64 {
+        self.changed
+    }
+}
+
+/// Which address and port of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Source,
+    Destination,
+}
+
+impl End {
+    /// Where they are: the address in the IP header, and the port behind it.
+    fn places(self, headers: &Headers) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+        let (at, len) = match (headers.is_v4, self) {
+            (true, End::Source) => (12, 4),
+            (true, End::Destination) => (16, 4),
+            (false, End::Source) => (8, 16),
+            (false, End::Destination) => (24, 16),
+        };
+        let port = headers.transport + if self == End::Source { 0 } else { 2 };
+        let address = headers.network + at;
+        (address..address + len, port..port + 2)
+    }
+
+    /// Reads them of a whole packet of UDP.
+    fn read(self, frame: &Frame) -> Option<(Headers, SocketAddr)> {
+        let headers = frame.headers()?;
+        if headers.protocol != UDP || headers.is_fragment {
+            return None;
+        }
+        let (address, port) = self.places(&headers);
+        let address: IpAddr = match frame.head.get(address)? {
+            bytes if headers.is_v4 => <[u8; 4]>::try_from(bytes).ok()?.into(),
+            bytes => <[u8; 16]>::try_from(bytes).ok()?.into(),
+        };
+        let port = frame.head.get(port)?;
+        // The checksum behind the ports is there, too.
+        frame.head.get(headers.transport + 6..headers.transport + 8)?;
+        let port = u16::from_be_bytes([port[0], port[1]]);
+        Some((headers, SocketAddr::new(address, port)))
+    }
+
+    /// Writes them, and keeps checksums as right or as wrong as they were.
+    fn write(self, frame: &mut Frame, headers: &Headers, to: SocketAddr) {
+        let (address, port) = self.places(headers);
+        let new_address: Vec<u8> = match to.ip() {
+            IpAddr::V4(v4) => v4.octets().to_vec(),
+            IpAddr::V6(v6) => v6.octets().to_vec(),
+        };
+        let new_port = to.port().to_be_bytes();
+        let old_address = frame.head[address.clone()].to_vec();
+        let old_port = [frame.head[port.start], frame.head[port.start + 1]];
+        if headers.is_v4 {
+            let at = headers.network + 10;
+            let sum = checksum::replaced([frame.head[at], frame.head[at + 1]], &old_address, &new_address);
+            frame.head[at..at + 2].copy_from_slice(&sum);
+        }
+        let at = headers.transport + 6;
+        let field = [frame.head[at], frame.head[at + 1]];
+        let field = match frame.partial {
+            // The sum of what stands before, to which the device adds the rest, ports included.
+            Some(_) => checksum::complement(checksum::replaced(
+                checksum::complement(field),
+                &old_address,
+                &new_address,
+            )),
+            // There is none.
+            None if field == [0, 0] => field,
+            None => {
+                let sum = checksum::replaced(field, &old_address, &new_address);
+                match checksum::replaced(sum, &old_port, &new_port) {
+                    [0, 0] => [0xff, 0xff],
+                    sum => sum,
+                }
+            }
+        };
+        frame.head[at..at + 2].copy_from_slice(&field);
+        frame.head[address].copy_from_slice(&new_address);
+        frame.head[port].copy_from_slice(&new_port);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::samples;
+
+    const PORTS: [u8; 4] = [0x11, 0x51, 0x11, 0x52];
+
+    fn packet(is_v4: bool) -> Frame {
+        let mut frame = samples::ipv4(UDP, b"payload");
+        frame.head[20..24].copy_from_slice(&PORTS);
+        if !is_v4 {
+            let mut head = vec![0; 40];
+            head[0] = 0x60;
+            head[5] = 15;
+            head[6] = UDP;
+            (head[8], head[23], head[24], head[39]) = (0xfd, 1, 0xfd, 2);
+            head.extend_from_slice(&frame.head[20..28]);
+            let headers = Headers::find(&head, 0).expect("a whole header");
+            let sum = checksum::pseudo_header(&head, &headers, 15).folded();
+            head[46..48].copy_from_slice(&sum);
+            frame.head = head;
+            frame.partial = Some((40, 46));
+        }
+        frame
+    }
+
+    fn verifies(frame: &Frame) -> bool {
+        let mut whole = frame.clone();
+        whole.flatten();
+        let headers = whole.headers().expect("headers");
+        let sum = checksum::pseudo_header(&whole.head, &headers, whole.len() - headers.transport);
+        let is_ip_right = !headers.is_v4
+            || hawser_engine::net::Sum::default()
+                .with(&whole.head[..20])
+                .is_valid();
+        is_ip_right && sum.with(&whole.head[headers.transport..]).is_valid()
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn packets_go_out_with_another_port_and_answers_come_back_until_it_is_forgotten() {
+        for (is_v4, moves, is_partial) in (0..8).map(|n| (n & 1 == 0, n & 2 == 0, n & 4 == 0)) {
+            let translator = Translator::new(vec![at(20), at(10)], moves);
+            let (mut out, mut back) = (Nat::new(&translator, true), Nat::new(&translator, false));
+            let rng = &mut Rng::new(1, "nat");
+            let mut sent = |now| {
+                let mut frame = packet(is_v4);
+                if !is_partial {
+                    frame.complete();
+                }
+                assert_eq!(out.apply(now, &mut frame, rng), Verdict::Pass);
+                frame.complete();
+                assert!(verifies(&frame), "{is_v4} {moves} {is_partial}");
+                frame
+            };
+            let [first, same, second, third] = [at(1), at(9), at(10), at(25)].map(&mut sent);
+            let source = |frame: &Frame| End::Source.read(frame).expect("a packet").1;
+            assert_eq!(source(&first), source(&same));
+            assert_ne!(source(&first).port(), 0x1151);
+            assert_eq!(source(&first).ip() == source(&second).ip(), !moves);
+            let all = [&first, &second, &third].map(source);
+            assert!(all[0] != all[1] && all[1] != all[2], "{all:?}");
+            let mut answered = |now, to: &Frame| {
+                let mut frame = to.clone();
+                let (a, b) = (source(to), End::Destination.read(to).expect("a packet").1);
+                let headers = frame.headers().expect("headers");
+                End::Source.write(&mut frame, &headers, b);
+                End::Destination.write(&mut frame, &headers, a);
+                let verdict = back.apply(now, &mut frame, rng);
+                (verdict, frame)
+            };
+            let (verdict, answer) = answered(at(9), &first);
+            assert_eq!(verdict, Verdict::Pass);
+            assert_eq!(
+                End::Destination.read(&answer).map(|(_, to)| to),
+                End::Source.read(&packet(is_v4)).map(|(_, from)| from)
+            );
+            assert!(verifies(&answer));
+            assert_eq!(answered(at(10), &first).0, Verdict::Drop);
+            assert_eq!(answered(at(15), &second).0, Verdict::Pass);
+        }
+    }
+
+    #[test]
+    fn what_is_not_udp_or_not_whole_passes_as_it_is() {
+        let translator = Translator::new(Vec::new(), true);
+        let (mut out, mut back) = (Nat::new(&translator, true), Nat::new(&translator, false));
+        let rng = &mut Rng::new(1, "nat");
+        let mut cut = packet(true);
+        cut.head.truncate(25);
+        for frame in [samples::ipv4(6, b"x"), samples::plain(3), cut] {
+            for rule in [&mut out, &mut back] {
+                let mut passed = frame.clone();
+                assert_eq!(rule.apply(at(1), &mut passed, rng), Verdict::Pass);
+                assert_eq!(passed.head, frame.head);
+            }
+        }
+        let mut unknown = packet(true);
+        assert_eq!(
+            back.apply(at(1), &mut unknown, rng),
+            Verdict::Drop,
+            "nobody inside has sent anything"
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! Streams within a connection.
+
+use serde::{Deserialize, Serialize};
+
+use super::units::{Share, Sizes};
+use super::{Closing, Flow, Opening, ScenarioError, is_default};
+
+/// The maximum number of streams that an end of a flow opens: both ends know all of them.
+const STREAMS_MAX: u64 = 100_000;
+/// The maximum number that an end has open at a time.
+const CONCURRENT_MAX: u64 = 10_000;
+/// The longest stream, in bytes.
+const LONGEST: u64 = 1 << 32;
+
+/// Streams within each connection of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Streams {
+    /// How many each end opens that opens some.
+    #[serde(default = "super::defaults::one")]
+    pub count: u64,
+    /// Bytes that who opens a stream sends on it, beside the eight that say which one it is.
+    pub size: Sizes,
+    /// Bytes that the other end sends; as `size` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Sizes>,
+    /// Who opens them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub opened_by: Openers,
+    /// How many of its own an end has open at a time.
+    #[serde(default = "super::defaults::concurrent")]
+    pub concurrent: u64,
+    /// Which share only who opens them sends on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub one_way: Share,
+    /// Which share of the directions their sender gives up midway.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reset: Share,
+    /// Which share of the others their reader gives up midway.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stop: Share,
+}
+
+/// Which ends open streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Openers {
+    /// The one that connects.
+    #[default]
+    Client,
+    /// The other one.
+    Server,
+    /// Each of them as many.
+    Both,
+}
+
+impl Streams {
+    /// So many streams of these sizes, which the client opens.
+    #[must_use]
+    pub fn of(count: u64, size: Sizes) -> Streams {
+        Streams {
+            count,
+            size,
+            back: None,
+            opened_by: Openers::Client,
+            concurrent: super::defaults::concurrent(),
+            one_way: Share(0.0),
+            reset: Share(0.0),
+            stop: Share(0.0),
+        }
+    }
+
+    /// How many the client opens, and the server.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 2] {
+        match self.opened_by {
+            Openers::Client => [self.count, 0],
+            Openers::Server => [0, self.count],
+            Openers::Both => [self.count, self.count],
+        }
+    }
+}
+
+/// Checks a flow of streams; of others that have none there is nothing to check.
+pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+    let Some(streams) = &flow.streams else {
+        return Ok(());
+    };
+    let at = |key: &str| format!("{path}.streams.{key}");
+    if streams.count == 0 {
+        return Err(ScenarioError::new(at("count"), "at least one stream"));
+    }
+    if streams.count > STREAMS_MAX {
+        let message =
+            format!("more than {STREAMS_MAX} streams of a connection, each of which both ends know");
+        return Err(ScenarioError::new(at("count"), message));
+    }
+    if streams.concurrent == 0 {
+        let message = "nothing is sent while no stream may be open";
+        return Err(ScenarioError::new(at("concurrent"), message));
+    }
+    if streams.concurrent > CONCURRENT_MAX {
+        let message = format!("more than {CONCURRENT_MAX} streams at a time");
+        return Err(ScenarioError::new(at("concurrent"), message));
+    }
+    let longest = streams.back.map_or(0, |back| back.max);
+    for (key, longest) in [("size", streams.size.max), ("back", longest)] {
+        if longest > LONGEST {
+            let message = format!("a stream of {longest} bytes is longer than the limit of {LONGEST}");
+            return Err(ScenarioError::new(at(key), message));
+        }
+    }
+    if flow.close == Closing::Both {
+        let message = "an end that closes at once ends the streams of the other one";
+        let error = ScenarioError::new(format!("{path}.close"), message);
+        return Err(error.with_hint("`client`, `server` or `never`"));
+    }
+    let keys = [
+        (
+            "open",
+            flow.open == Opening::Both,
+            "both ends of a flow of streams cannot connect at once",
+        ),
+        ("one_way", flow.one_way, "how streams go is a key of theirs"),
+    ];
+    if let Some((key, _, message)) = keys.into_iter().find(|(_, given, _)| *given) {
+        let error = ScenarioError::new(format!("{path}.{key}"), message);
+        return Err(match key {
+            "one_way" => error.with_hint("streams = { size = 1000, one_way = 1 }"),
+            _ => error,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scenario;
+
+    fn error(streams: &str, more: &str) -> String {
+        let text = format!(
+            "program = 'x'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nlink = [{{ between = ['a', 'b'] }}]\n\
+             flow = [{{ from = 'a', to = 'b', {more} streams = {{ {streams} }} }}]\n"
+        );
+        match Scenario::parse(&text) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn streams_are_read_and_what_is_wrong_with_them_is_said() {
+        let all = "count = 20, size = [1, '100kB'], back = 10, opened_by = 'both', concurrent = 8, one_way = '30%', \
+                   reset = '10%', stop = '5%'";
+        assert_eq!(error(all, ""), "");
+        assert_eq!(error("size = 0", "close = 'server',"), "");
+        for (streams, more, wanted) in [
+            ("", "", "size"),
+            (
+                "size = 1, count = 0",
+                "",
+                "`flow[0].streams.count`: at least one stream",
+            ),
+            ("size = 1, count = 100001", "", "more than 100000 streams"),
+            ("size = 1, concurrent = 0", "", "`flow[0].streams.concurrent`"),
+            (
+                "size = 1, concurrent = 10001",
+                "",
+                "more than 10000 streams at a time",
+            ),
+            (
+                "size = 1, back = '5GiB'",
+                "",
+                "`flow[0].streams.back`: a stream of 5368709120 bytes",
+            ),
+            ("size = 1, reset = 1.5", "", "reset"),
+            ("size = 1, opened_by = 'nobody'", "", "opened_by"),
+            ("size = 1, colour = 1", "", "colour"),
+            (
+                "size = 1",
+                "close = 'both',",
+                "`flow[0].close`: an end that closes at once",
+            ),
+            ("size = 1", "open = 'both',", "`flow[0].open`: both ends"),
+            ("size = 1", "one_way = true,", "`flow[0].one_way`: how streams go"),
+            ("size = 1", "bulk = { bytes = 1 },", "exactly one of"),
+        ] {
+            let error = error(streams, more);
+            assert!(error.contains(wanted), "{streams} {more}: {error}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Streams within connections, for programs that have them: as many bytes as were drawn for a flow.
+
+use crate::rng::Rng;
+use crate::scenario::units::{Bytes, Share, Sizes, Span};
+use crate::scenario::{Bounds, Bulk, Closing, Flow, Openers, Opening, Scenario, Streams};
+
+use super::{Ability, Subject};
+
+/// The maximum number of streams that an end opens: more than programs allow at a time.
+const STREAMS_MAX: u64 = 250;
+
+/// Changes all flows of a scenario.
+pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
+    if let Some(port) = subject.udp_port {
+        one_port(&mut scenario.flow, port);
+    }
+    for flow in &mut scenario.flow {
+        change(flow, rng, subject);
+    }
+    // What a flow of one stream may cost is no bound of many.
+    scenario.bounds = Bounds {
+        notice: scenario.bounds.notice,
+        ..Bounds::default()
+    };
+}
+
+/// A program whose ports are those of UDP, at one of them: both ends of a connection are there, and so there is one flow.
+fn one_port(flows: &mut Vec<Flow>, port: u16) {
+    flows.truncate(1);
+    for flow in flows {
+        (flow.port, flow.client_port) = (Some(port), Some(port));
+    }
+}
+
+fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
+    let total = |sizes: Sizes, count: u64| sizes.max.saturating_mul(count);
+    let (bytes, back) = match (flow.bulk, flow.request, flow.messages) {
+        (
+            Some(Bulk {
+                bytes: Bytes(bytes),
+                back: Bytes(back),
+            }),
+            _,
+            _,
+        ) => (bytes, back),
+        (_, Some(request), _) => {
+            // A pause between streams is none in a stream.
+            (
+                total(request.size, request.count),
+                total(request.response, request.count),
+            )
+        }
+        (_, _, Some(messages)) => {
+            let bytes = total(messages.size, messages.count);
+            (bytes, if messages.both_ways { bytes } else { 0 })
+        }
+        (None, None, None) => (0, 0),
+    };
+    let count = match rng.below(8) {
+        0 => rng.between(50, STREAMS_MAX),
+        1 => 1,
+        _ => rng.between(2, 30),
+    };
+    let opened_by = match rng.below(4) {
+        0 if subject.abilities.has(Ability::Handshake) => Openers::Server,
+        1 if subject.abilities.has(Ability::Handshake) => Openers::Both,
+        _ => Openers::Client,
+    };
+    let ends = if opened_by == Openers::Both { 2 } else { 1 };
+    let sizes = |bytes: u64| Sizes {
+        min: 0,
+        max: 2 * bytes / (count * ends),
+    };
+    let (there, reverse) = match opened_by {
+        Openers::Server => (back, bytes),
+        Openers::Client | Openers::Both => (bytes, back),
+    };
+    let mut share = |often: f64, max: f64| {
+        let is_some = rng.chance(often);
+        let share = (rng.fraction() * max * 100.0).round() / 100.0;
+        Share(if is_some { share } else { 0.0 })
+    };
+    let one_way = share(0.5, 1.0);
+    let (reset, stop) = (share(0.5, 0.4), share(0.5, 0.4));
+    let streams = Streams {
+        back: Some(sizes(reverse)),
+        opened_by,
+        concurrent: match rng.below(3) {
+            0 => 1,
+            1 => rng.between(2, 10),
+            _ => rng.between(10, STREAMS_MAX),
+        },
+        one_way: if subject.carried.one_way {
+            Share(1.0)
+        } else {
+            one_way
+        },
+        reset,
+        stop,
+        ..Streams::of(count, sizes(there))
+    };
+    *flow = Flow {
+        open: match flow.open {
+            Opening::Nobody => Opening::Nobody,
+            Opening::Client | Opening::Both => Opening::Client,
+        },
+        close: match flow.close {
+            Closing::Server => Closing::Server,
+            Closing::Client | Closing::Both | Closing::Never => Closing::Client,
+        },
+        one_way: false,
+        bulk: None,
+        request: None,
+        messages: None,
+        streams: Some(streams),
+        spacing: Span(0),
+        ..flow.clone()
+    };
+}
