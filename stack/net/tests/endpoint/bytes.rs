@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 /// The program's only one.
 const PORT: u16 = 4433;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn at(end: u8) -> SocketAddr {
     SocketAddr::new(address(end).ip(), PORT)
@@ -33,13 +33,13 @@ fn networks(backlog: u32) -> (Network, Network, Listener) {
 }
 
 async fn accepted(listener: &Listener) -> Stream {
-    let accepted = timeout(PATIENCE, listener.accept()).await;
+    let accepted = timeout(TIMEOUT, listener.accept()).await;
     accepted.expect("it comes").expect("it is open")
 }
 
 async fn all(stream: &mut Stream) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    let read = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await;
     read.expect("it ends").expect("all of it");
     bytes
 }
@@ -68,8 +68,8 @@ async fn a_stream_of_bytes_has_both_directions_and_ends_with_its_connection() {
     );
     assert_eq!(asking, b"all of it");
     assert_eq!(answering, vec![7; 300_000]);
-    client.drained(0, PATIENCE).await;
-    server.drained(1, PATIENCE).await;
+    client.drained(0, TIMEOUT).await;
+    server.drained(1, TIMEOUT).await;
     let left = [&client, &server].map(|network| network.inspect(Endpoint::contexts));
     assert_eq!(left, [0, 1], "the listener");
 }
@@ -93,7 +93,7 @@ async fn an_aborted_stream_fails_at_the_peer() {
     let mut accepted = accepted(&listener).await;
     accepted.read_exact(&mut [0; 5]).await.expect("it came");
     stream.abort();
-    let read = timeout(PATIENCE, accepted.read(&mut [0; 5]))
+    let read = timeout(TIMEOUT, accepted.read(&mut [0; 5]))
         .await
         .expect("an end");
     assert_eq!(read.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
@@ -115,10 +115,10 @@ async fn connections_without_a_stream_hold_up_no_other_and_are_bounded() {
             .expect("it came");
     }
     drop(client.connect(at(1)).await.expect("connected"));
-    server.drained(1 + 3, PATIENCE).await;
+    server.drained(1 + 3, TIMEOUT).await;
     let left = server.inspect(Endpoint::contexts);
     assert!(left <= 1 + 3, "a listener, and its backlog: {left}");
-    let oldest = timeout(PATIENCE, idle[0].accept()).await.expect("an end");
+    let oldest = timeout(TIMEOUT, idle[0].accept()).await.expect("an end");
     assert!(oldest.is_err(), "it has given way");
 }
 
@@ -132,11 +132,11 @@ async fn a_second_stream_of_the_peer_is_refused() {
     let mut stream = accepted(&listener).await;
     let (mut second, _) = connection.open_both().await.expect("opened");
     second.write_all(b"two").await.expect("sent");
-    let stopped = timeout(PATIENCE, second.stopped()).await.expect("an end");
+    let stopped = timeout(TIMEOUT, second.stopped()).await.expect("an end");
     assert!(matches!(stopped, Ok(Some(_)) | Err(_)), "{stopped:?}");
     stream.write_all(b"three").await.expect("the first one lives");
     let mut bytes = [0; 5];
-    timeout(PATIENCE, recv.read_exact(&mut bytes))
+    timeout(TIMEOUT, recv.read_exact(&mut bytes))
         .await
         .expect("it comes")
         .expect("it is open");
