@@ -34,8 +34,7 @@ pub(crate) struct DeviceArgs {
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
     /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
-    /// interface); for a program in UDP, of `serve`, `get` and `rpc`, also `udp:ADDRESS:PORT` (a socket of this
-    /// host, without privileges)
+    /// interface); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
     #[arg(long, value_name = "DEVICE")]
     dev: Option<DeviceSpec>,
     /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24
@@ -125,10 +124,7 @@ impl DeviceArgs {
     pub(crate) fn port(&self, given: Option<u16>, usual: u16) -> Result<u16, Exit> {
         match (self.socket(), given) {
             (None, given) => Ok(given.unwrap_or(usual)),
-            (Some(at), _) if at.port() == 0 => Err(Exit::usage(format!(
-                "a server needs a port that its clients know: --dev udp:{}, with a port other than 0",
-                SocketAddr::new(at.ip(), usual)
-            ))),
+            (Some(at), _) if at.port() == 0 => Err(without_port(at, usual)),
             (Some(at), Some(given)) if given != at.port() => Err(Exit::usage(format!(
                 "--port {given} is not the port of --dev udp:{at}, which has no other"
             ))),
@@ -153,7 +149,7 @@ impl DeviceArgs {
     pub(crate) fn endpoint(&self) -> Result<Endpoint, Exit> {
         let stack = self
             .stack
-            .on_any_device(&self.routers.routers)?
+            .described(&self.routers.routers)?
             .ok_or_else(|| Exit::usage("--dev is missing"))?;
         let mut endpoint = stack.open().map_err(unusable)?;
         if let Some(show) = self.trace.open()? {
@@ -171,7 +167,7 @@ impl DeviceArgs {
     pub(crate) fn start(&self) -> Result<Network, Exit> {
         let stack = self
             .stack
-            .on_any_device(&self.routers.routers)?
+            .described(&self.routers.routers)?
             .ok_or_else(|| Exit::usage("--dev is missing"))?;
         let endpoint = stack.open().map_err(unusable)?;
         let network = Network::start(endpoint).map_err(Exit::environment)?;
@@ -197,6 +193,14 @@ pub(crate) fn unusable(error: StackError) -> Exit {
     }
 }
 
+/// A server at a UDP socket has to say at which port.
+pub(crate) fn without_port(at: SocketAddr, usual: u16) -> Exit {
+    Exit::usage(format!(
+        "a server needs a port that its clients know: --dev udp:{}, with a port other than 0",
+        SocketAddr::new(at.ip(), usual)
+    ))
+}
+
 /// Why there is no session: a stack that it was to run on, or the network.
 pub(crate) fn unopened(error: OpenError) -> Exit {
     match error {
@@ -206,18 +210,8 @@ pub(crate) fn unopened(error: OpenError) -> Exit {
 }
 
 impl StackArgs {
-    /// The stack of sessions or races that is asked for, if one is. Their servers choose ports.
-    pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
-        match self.dev {
-            Some(DeviceSpec::Udp(at)) => Err(Exit::usage(format!(
-                "--dev udp:{at} is for `hawser serve`, `get` and `rpc`; here the stack needs tun:NAME or packet:NAME"
-            ))),
-            _ => self.on_any_device(routers),
-        }
-    }
-
     /// The stack that is asked for, if one is.
-    fn on_any_device(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
+    pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
         let Some(device) = self.dev.clone() else {
             return Ok(None);
         };

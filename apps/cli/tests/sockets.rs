@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -40,6 +41,24 @@ impl Place {
         let (folder, hawser) = everybody::copy();
         fs::write(folder.join("program.mtp"), stop_and_wait_in_udp()).expect("a file");
         Place { folder, hawser }
+    }
+
+    /// A file of so many bytes, and those.
+    fn file(&self, name: &str, len: u32) -> Vec<u8> {
+        let bytes: Vec<u8> = (0..len).map(|i| (i.wrapping_mul(i) / 7) as u8).collect();
+        fs::write(self.folder.join(name), &bytes).expect("a file");
+        bytes
+    }
+
+    /// Where everybody may write.
+    fn received(&self) -> String {
+        let folder = self.folder.join("received");
+        if !folder.exists() {
+            fs::create_dir(&folder).expect("a folder");
+            let anybody = fs::Permissions::from_mode(0o777);
+            fs::set_permissions(&folder, anybody).expect("it is ours");
+        }
+        folder.join("copy").display().to_string()
     }
 
     fn command(&self, arguments: &str) -> Command {
@@ -103,8 +122,7 @@ fn errors(output: &Output) -> String {
 fn a_file_is_served_and_fetched_through_udp_sockets_without_privileges() {
     let place = Place::new();
     let port = free_port();
-    let bytes: Vec<u8> = (0..200_000_u32).map(|i| (i.wrapping_mul(i) / 7) as u8).collect();
-    fs::write(place.folder.join("file"), &bytes).expect("a file");
+    let bytes = place.file("file", 200_000);
     let at = format!("0.0.0.0:{port}");
     let _server = place.serve(
         &format!("serve . --program program.mtp --dev udp:{at} --json"),
@@ -118,6 +136,57 @@ fn a_file_is_served_and_fetched_through_udp_sockets_without_privileges() {
         assert!(got.status.success(), "{own}: {}", errors(&got));
         assert!(got.stdout == bytes, "{own}: {} bytes", got.stdout.len());
     }
+}
+
+/// Bytes over one stream of a connection that has many.
+#[test]
+fn a_file_is_served_and_fetched_over_quic_lite() {
+    let place = Place::new();
+    let bytes = place.file("file", 500_000);
+    let port = free_port();
+    let at = format!("0.0.0.0:{port}");
+    let server = format!("serve . --program quic-lite --dev udp:{at} --json");
+    let _server = place.serve(&server, &at);
+    for own in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let got = place.run(&format!(
+            "get http://127.0.0.1:{port}/file --program quic-lite --dev udp:{own} -o - --max-time 60"
+        ));
+        assert!(got.status.success(), "{own}: {}", errors(&got));
+        assert!(got.stdout == bytes, "{own}: {} bytes", got.stdout.len());
+    }
+}
+
+/// The side that waits has one port for the stack, and another one for TCP.
+#[test]
+fn a_session_goes_over_quic_lite_through_udp_sockets() {
+    let place = Place::new();
+    let bytes = place.file("original", 1_000_000);
+    let (port, listen) = (free_port(), free_port());
+    let at = format!("127.0.0.1:{port}");
+    let mut waiting = place.command(&format!(
+        "send original --anyone --insecure --json --listen 127.0.0.1:{listen} --program quic-lite --dev udp:{at}"
+    ));
+    let mut process = waiting.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    let _waiting = Running {
+        process,
+        _output: output,
+    };
+    let message: Value = serde_json::from_str(&line).expect("JSON");
+    let addresses = message["addresses"].as_array().expect("addresses");
+    assert!(addresses.contains(&at.clone().into()), "{line}");
+    let got = place.run(&format!(
+        "recv {at} --insecure --json --over mtp-quic-lite --program quic-lite --dev udp:0.0.0.0:0 --state {0}.state -o {0}",
+        place.received()
+    ));
+    let reported = String::from_utf8_lossy(&got.stdout).into_owned();
+    assert!(got.status.success(), "{}{reported}", errors(&got));
+    assert!(fs::read(place.received()).expect("a copy") == bytes);
+    let last = reported.lines().last().unwrap_or_default();
+    let done: Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(done["paths"][0]["transport"], "mtp-quic-lite", "{reported}");
 }
 
 #[test]
@@ -140,6 +209,7 @@ fn calls_through_udp_sockets_are_answered_without_privileges() {
 #[test]
 fn a_socket_takes_programs_in_udp_alone_and_no_addresses() {
     let place = Place::new();
+    place.file("file", 10);
     for (arguments, code, reported) in [
         ("serve . --dev udp:127.0.0.1:4433", 4, "not in UDP"),
         ("serve . --dev udp:127.0.0.1:0", 2, "port other than 0"),
@@ -154,7 +224,12 @@ fn a_socket_takes_programs_in_udp_alone_and_no_addresses() {
             2,
             "--gateway is for",
         ),
-        ("proxy --dev udp:127.0.0.1:0", 2, "is for `hawser serve`"),
+        ("proxy --dev udp:127.0.0.1:0", 4, "not in UDP"),
+        (
+            "send file --anyone --insecure --listen 127.0.0.1:0 --program program.mtp --dev udp:127.0.0.1:0",
+            2,
+            "port other than 0",
+        ),
         ("serve . --dev udp:4433", 2, "no address with a port"),
         ("serve . --dev tun:hawser0", 2, "--addr ADDR/LEN"),
     ] {

@@ -161,7 +161,8 @@ impl SessionArgs {
         });
         if let Some(program) = missing {
             return Err(Exit::usage(format!(
-                "--over mtp-{program} needs a device to run on: --dev tun:NAME or packet:NAME, and --addr ADDR/LEN"
+                "--over mtp-{program} needs a device to run on: --dev tun:NAME or packet:NAME, and --addr ADDR/LEN; for a program in UDP also \
+                 --dev udp:0.0.0.0:0"
             )));
         }
         if let Some(name) = &self.scheduler {

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::args::{Asked, CodeArgs, SessionArgs, Wait, govern};
-use crate::device::{unopened, unusable};
+use crate::device::{unopened, unusable, without_port};
 use crate::exit::Exit;
 
 /// A runtime with a thread for the session beside the one for the application.
@@ -291,9 +291,13 @@ pub(crate) async fn listen(
     }
     let mut addresses = addresses;
     if let Some(described) = &wait.stack {
+        let port = addresses.first().map_or(wait.port, SocketAddr::port);
+        let listens_at = described.listens_at(port);
+        if let Some(at) = listens_at.iter().find(|at| at.port() == 0) {
+            return Err(without_port(*at, port));
+        }
         let stack = described.start().map_err(|error| unusable(error.why))?;
-        for (address, _) in &described.setup.addresses {
-            let address = SocketAddr::new(*address, addresses.first().map_or(wait.port, SocketAddr::port));
+        for address in listens_at {
             server
                 .listen_mtp(&stack, address, MtpOptions::default())
                 .map_err(Exit::environment)?;

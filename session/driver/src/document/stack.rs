@@ -1,5 +1,6 @@
 //! Transport programs on devices of this machine, for connections over transports written in MTP.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use hawser_carrier_mtp::MtpStack;
@@ -69,6 +70,18 @@ impl Stack {
             // The kernel chooses one for each peer.
             DeviceSpec::Udp(_) => "udp",
         }
+    }
+
+    /// Where carriers are accepted: at each of its addresses on this port; at a UDP socket, which has one port, there.
+    #[must_use]
+    pub fn listens_at(&self, port: u16) -> Vec<SocketAddr> {
+        if let DeviceSpec::Udp(at) = self.setup.device {
+            return vec![at];
+        }
+        let addresses = self.setup.addresses.iter();
+        addresses
+            .map(|(address, _)| SocketAddr::new(*address, port))
+            .collect()
     }
 
     /// Opens the device and puts the program on it.
