@@ -199,9 +199,12 @@ impl Stack {
                 ((*head, *tail), *csum) = (opened, Csum::Unverified);
                 let mut ports = tables.udp.iter();
                 let found = ports.find(|(port, _)| *port == net.dst_port);
-                // Behind a socket the port is the operator's choice: it stands for the first one.
-                let usual = tables.udp.first().filter(|_| self.interface.has_one_port());
-                let found = found.or(usual);
+                // Other ports stand for the first one: behind a socket, where the port is the operator's choice, and
+                // those that connections leave from.
+                let found = found.or_else(|| {
+                    let is_ours = self.interface.has_one_port() || self.chains.state.ports.holds(net.dst_port);
+                    tables.udp.first().filter(|_| is_ours)
+                });
                 found.map_or(Taker::NoParser, |(_, parser)| Taker::Parser(*parser))
             }
             None => Taker::NoParser,

@@ -31,6 +31,8 @@ pub(crate) struct Ports {
     /// Local address and port, and the remote end, all zero for a listener; and by how many connections, of a program
     /// that tells those apart by ids of its own.
     used: HashMap<(End, End), u32>,
+    /// The local ports of these, and how many ends each is part of.
+    local: HashMap<u16, u32>,
     /// Listeners' ends that several hold together, and how many do.
     shared: HashMap<End, usize>,
     /// Where a destination's ports begin, and which counter it has: F and G of RFC 6056, 3.3.4.
@@ -48,6 +50,7 @@ impl Ports {
         Ports {
             range,
             used: HashMap::new(),
+            local: HashMap::new(),
             shared: HashMap::new(),
             offset,
             index,
@@ -61,6 +64,7 @@ impl Ports {
         match self.used.entry((local, remote)) {
             Entry::Vacant(entry) => {
                 entry.insert(1);
+                *self.local.entry(local.1).or_default() += 1;
                 Taken::Alone
             }
             Entry::Occupied(mut entry) if may_share => {
@@ -101,8 +105,19 @@ impl Ports {
             *connections -= 1;
             if *connections == 0 {
                 self.used.remove(&(local, remote));
+                if let Some(ends) = self.local.get_mut(&local.1) {
+                    *ends -= 1;
+                    if *ends == 0 {
+                        self.local.remove(&local.1);
+                    }
+                }
             }
         }
+    }
+
+    /// Whether an application holds this port.
+    pub(crate) fn holds(&self, port: u16) -> bool {
+        self.local.contains_key(&port)
     }
 
     /// A port that is free towards `remote` and that nobody listens on, by double hashing (RFC 6056, 3.3.4): towards

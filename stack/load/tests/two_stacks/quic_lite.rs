@@ -160,7 +160,7 @@ fn run(
         Host::new(program, (1, len), seed, b),
     ];
     hosts[1].stack.listen(START, address(1), 8).expect("free");
-    let client = hosts[0].stack.connect(START, address(1), Some(address(0)));
+    let client = hosts[0].stack.connect(START, address(1), None);
     let client = client.expect("a route");
     let (mut now, mut opened) = (START, 0);
     while hosts[0].done < streams || hosts[1].done < streams {
