@@ -21,7 +21,7 @@ const QUIC: &str = "transports/quic-lite/quic-lite.mtp";
 
 /// Seeds of the swarm.
 const SEEDS: &[u64] = &[
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 22, 23, 24, 25, 26, 27, 28, 29, 33,
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 22, 23, 24, 26, 27, 28, 29, 33, 34,
 ];
 
 fn root() -> PathBuf {
