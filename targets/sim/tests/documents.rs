@@ -84,7 +84,9 @@ fn the_reference_names_every_key() {
         "flow = [{ bulk = { zzz = 1 } }]",
         "flow = [{ request = { zzz = 1 } }]",
         "flow = [{ messages = { zzz = 1 } }]",
+        "flow = [{ streams = { zzz = 1 } }]",
         "flow = [{ calls = { zzz = 1 } }]",
+        "link = [{ nat = { zzz = 1 } }]",
     ];
     for table in tables {
         let error = Scenario::parse(table).expect_err(table).to_string();

@@ -19,6 +19,11 @@ const STREAMS: &str = "stack/load/tests/two_stacks/streams.mtp";
 /// Streams in QUIC's frames, on any path.
 const QUIC: &str = "transports/quic-lite/quic-lite.mtp";
 
+/// Seeds of the swarm.
+const SEEDS: &[u64] = &[
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 22, 23, 24, 26, 27, 28, 29, 33, 34,
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -197,15 +202,15 @@ fn a_program_that_breaks_a_promise_about_streams_is_found() {
         ),
         (
             "leak",
-            "void lose(lost ev, stream s) { emit notify(FAILED, ev.error);  emit del_ctx(); }",
-            "void lose(lost ev, stream s) { emit notify(FAILED, ev.error); }",
+            "    put(c.ends, LEAVE, 0, reason, false);\n    emit notify(CLOSED);\n    emit del_ctx();",
+            "    put(c.ends, LEAVE, 0, reason, false);\n    emit notify(CLOSED);",
             "contexts of connections are left",
         ),
         (
-            "left-open",
-            "void lose(lost ev, stream s) { emit notify(FAILED, ev.error);  emit del_ctx(); }",
-            "void lose(lost ev, stream s) { }",
-            "not all connections closed",
+            "no-closed",
+            "    emit notify(CLOSED);\n    emit raise(ended",
+            "    emit raise(ended",
+            "CLOSED did not come",
         ),
     ] {
         let program = variant(STREAMS, name, &[ENDS, (was, now)]);
@@ -232,77 +237,80 @@ fn a_program_without_streams_is_refused() {
     );
 }
 
-/// The seeds of a swarm that are run.
-fn swarm(program: &Path, abilities: Abilities, seeds: std::ops::Range<u64>) -> Vec<(u64, Report)> {
-    let name = program.to_string_lossy().into_owned();
-    let loaded = Loaded::open(&name, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{error}"));
+/// Seeds of a swarm in which streams are whole, reset and stopped, of one direction and of both, through losses, cuts and
+/// translators: the same on both engines.
+#[test]
+fn a_swarm_of_streams_is_safe_and_live_on_both_engines() {
+    let name = root().join(QUIC).to_string_lossy().into_owned();
+    let engines = [Engine::Interp, Engine::Native].map(|engine| {
+        let loaded = Loaded::open(&name, Some(engine));
+        loaded.unwrap_or_else(|error| panic!("{error}"))
+    });
+    let less = [Ability::OpenBoth, Ability::Refusals, Ability::Resets];
+    let abilities = less.into_iter().fold(Abilities::ALL, Abilities::without);
     let subject = Subject::new(&name, abilities)
         .carrying(Carried::STREAMS)
-        .known(loaded.module());
-    seeds
-        .map(|seed| (seed, go(&swarm::scenario(seed, &subject))))
-        .collect()
-}
-
-#[test]
-fn explore() {
-    let seeds: Vec<u64> = std::env::var("SEEDS")
-        .unwrap_or_default()
-        .split(',')
-        .flat_map(str::parse)
-        .collect();
-    let [from, to] = seeds[..] else { return };
-    let less = std::env::var("WITHOUT").unwrap_or_default();
-    let abilities = less
-        .split(',')
-        .filter(|name| !name.is_empty())
-        .map(|name| name.parse::<Ability>().expect("an ability"))
-        .fold(Abilities::ALL, Abilities::without);
-    let program = std::env::var("PROGRAM").map_or_else(|_| root().join(QUIC), PathBuf::from);
-    let mut failed = 0;
-    for (seed, report) in swarm(&program, abilities, from..to) {
-        if !report.ok {
-            failed += 1;
-            println!(
-                "seed {seed}: {:.1} s, {} events: {:#?}",
-                report.seconds, report.events, report.failures
-            );
-        }
+        .known(engines[0].module());
+    let (mut streams, mut translated) = (0, 0);
+    for seed in SEEDS {
+        let scenario = swarm::scenario(*seed, &subject);
+        let reports = engines.each_ref().map(|loaded| {
+            let resolve = |_: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+                Ok(hawser_load::programs::set(loaded, settings)?)
+            };
+            let report = run(&scenario, &resolve, Options::default());
+            let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert!(report.ok, "seed {seed}: {report}");
+            report
+        });
+        assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "seed {seed}");
+        let directions = reports[0]
+            .flows
+            .iter()
+            .flat_map(|flow| [&flow.forward, &flow.backward]);
+        let counts = directions.filter_map(|direction| direction.streams);
+        streams += counts.map(|counts| counts.received).sum::<u64>();
+        translated += u64::from(scenario.link[0].nat.is_some());
     }
-    println!("{failed} of {} failed", to - from);
+    assert!(
+        streams > 200 && translated > 3,
+        "{streams} streams, {translated} translators"
+    );
 }
 
 /// A translator in front of the client, which gives it another port in the midst of the streams.
 #[test]
 fn streams_go_on_through_a_translator_that_rebinds() {
     let streams = "size = [100, 100000], count = 20, opened_by = 'both'";
-    for family in [4, 6] {
-        for (moves, sides) in [(false, ["a", "b"]), (true, ["a", "b"]), (false, ["b", "a"])] {
-            let mut scenario = pair(
-                &root().join(QUIC),
-                "delay = '10ms', rate = '2Mbit/s'",
-                streams,
-                "",
-            );
-            scenario.flow[0].family = Some(family);
-            (scenario.flow[0].from, scenario.flow[0].to) = (sides[0].into(), sides[1].into());
-            scenario.link[0].nat = Some(Nat {
-                inside: sides[0].to_owned(),
-                rebind: vec![Span(500_000_000), Span(3_000_000_000)],
-                moves,
-            });
-            let reports = [Engine::Interp, Engine::Native].map(|engine| good(go_on(&scenario, engine)));
-            assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "the same packets");
-            let dropped: u64 = reports[0]
-                .links
-                .iter()
-                .filter_map(|link| link.dropped.get("nat"))
-                .sum();
-            assert!(
-                dropped > 0 && reports[0].seconds > 3.0,
-                "packets to a former port: {dropped}"
-            );
-        }
+    for (family, moves, sides) in [
+        (4, false, ["a", "b"]),
+        (6, true, ["a", "b"]),
+        (4, true, ["b", "a"]),
+        (6, false, ["b", "a"]),
+    ] {
+        let mut scenario = pair(
+            &root().join(QUIC),
+            "delay = '10ms', rate = '2Mbit/s'",
+            streams,
+            "",
+        );
+        scenario.flow[0].family = Some(family);
+        (scenario.flow[0].from, scenario.flow[0].to) = (sides[0].into(), sides[1].into());
+        scenario.link[0].nat = Some(Nat {
+            inside: sides[0].to_owned(),
+            rebind: vec![Span(500_000_000), Span(3_000_000_000)],
+            moves,
+        });
+        let report = good(go(&scenario));
+        let dropped: u64 = report
+            .links
+            .iter()
+            .filter_map(|link| link.dropped.get("nat"))
+            .sum();
+        assert!(
+            dropped > 0 && report.seconds > 3.0,
+            "packets to a former port: {dropped}"
+        );
     }
 }
 

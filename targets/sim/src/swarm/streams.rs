@@ -4,10 +4,12 @@ use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Share, Sizes, Span};
 use crate::scenario::{Bounds, Bulk, Closing, Flow, Openers, Opening, Scenario, Streams};
 
-use super::{Ability, Subject};
+use super::{Ability, SECOND, Subject};
 
 /// The maximum number of streams that an end opens: more than programs allow at a time.
 const STREAMS_MAX: u64 = 250;
+/// How long readers read nothing, at most: programs of streams end connections on which nothing comes, many after 30 seconds.
+const STOP_MAX: Span = Span(20 * SECOND);
 
 /// Changes all flows of a scenario.
 pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
@@ -113,6 +115,7 @@ fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
         request: None,
         messages: None,
         streams: Some(streams),
+        read_stop: flow.read_stop.min(STOP_MAX),
         spacing: Span(0),
         ..flow.clone()
     };

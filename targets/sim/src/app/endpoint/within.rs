@@ -103,6 +103,7 @@ impl Endpoint {
                 Some(errno) => format!("failed: {errno}"),
                 None => "the connection was closed".to_owned(),
             };
+            self.gave_up_at.get_or_insert(now);
             self.failed.get_or_insert_with(|| format!("{how}; {missing}"));
         }
     }

@@ -79,7 +79,7 @@ impl Way {
     }
 
     /// The most that its sender hands over.
-    pub(super) fn to_send(&self) -> u64 {
+    pub(super) fn to_send(self) -> u64 {
         match self.fate {
             Fate::Stop { waits: true, .. } => self.total - 1,
             Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.most(),
