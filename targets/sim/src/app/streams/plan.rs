@@ -6,7 +6,7 @@ use super::content::{HEAD, Text};
 use crate::app::Side;
 use crate::rng::Rng;
 
-/// The largest reason of a reset or a stop has so many bits: integers of variable length hold no more (RFC 9000, 16).
+/// Reasons of resets and stops have up to so many bits: as many as an integer of variable length has in protocols.
 const REASON_BITS: u64 = 62;
 
 /// What streams are drawn by.
