@@ -14,7 +14,7 @@ const REASON_BITS: u64 = 62;
 pub struct Settings {
     /// How many an end opens: the client, and the server.
     pub counts: [u64; 2],
-    /// Bytes of who opens a stream: the fewest and the most.
+    /// Bytes of who opens a stream: the fewest and the limit.
     pub size: (u64, u64),
     /// Bytes of the other end.
     pub back: (u64, u64),
@@ -70,19 +70,19 @@ pub(super) enum Fate {
 }
 
 impl Way {
-    /// The most that its reader can read.
-    pub(super) fn most(&self) -> u64 {
+    /// The limit that its reader can read.
+    pub(super) fn limit(&self) -> u64 {
         match self.fate {
             Fate::Reset { after, .. } => after,
             Fate::Whole | Fate::Stop { .. } => self.total,
         }
     }
 
-    /// The most that its sender hands over.
+    /// The limit that its sender hands over.
     pub(super) fn to_send(self) -> u64 {
         match self.fate {
             Fate::Stop { waits: true, .. } => self.total - 1,
-            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.most(),
+            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.limit(),
         }
     }
 
@@ -109,14 +109,14 @@ impl Agreed {
                 // The last one tells the other end that no more come.
                 let is_last = index + 1 == count;
                 let is_one_way = rng.chance(settings.one_way);
-                let mut way = |(min, max), text: Text| {
+                let mut half = |(min, max), text: Text| {
                     let total = rng.between(min, max) + text.head_len();
                     let fate = fate(settings, (total, text.head_len()), rng, &mut reasons);
                     let fate = if is_last { Fate::Whole } else { fate };
                     Way { total, fate, text }
                 };
-                let there = way(settings.size, Text::with_head(key, opener, index));
-                let back = (!is_one_way).then(|| way(settings.back, Text::without_head(key, opener, index)));
+                let there = half(settings.size, Text::with_head(key, opener, index));
+                let back = (!is_one_way).then(|| half(settings.back, Text::without_head(key, opener, index)));
                 Planned { there, back }
             })
             .collect()
@@ -196,24 +196,27 @@ mod tests {
         assert_eq!(agreed, Agreed::draw(&SETTINGS, 1, "x"));
         assert_ne!(agreed, Agreed::draw(&SETTINGS, 1, "y"));
         let all: Vec<&Planned> = agreed.of.iter().flatten().collect();
-        let ways: Vec<Way> = all
+        let halves: Vec<Way> = all
             .iter()
             .flat_map(|planned| [Some(planned.there), planned.back])
             .flatten()
             .collect();
-        let count = |is: &dyn Fn(&Way) -> bool| ways.iter().filter(|way| is(way)).count();
+        let count = |is: &dyn Fn(&Way) -> bool| halves.iter().filter(|half| is(half)).count();
         let one_way = all.iter().filter(|planned| planned.back.is_none()).count();
         assert!((80..170).contains(&one_way), "{one_way} of 500");
         assert!((100..250).contains(&count(&Way::is_reset)));
         assert!((30..120).contains(&count(&Way::is_stopped)));
-        let reasons: BTreeSet<u64> = ways
+        let reasons: BTreeSet<u64> = halves
             .iter()
-            .filter_map(|way| match way.fate {
+            .filter_map(|half| match half.fate {
                 Fate::Reset { reason, .. } | Fate::Stop { reason, .. } => Some(reason),
                 Fate::Whole => None,
             })
             .collect();
-        assert_eq!(reasons.len(), ways.len() - count(&|way| way.fate == Fate::Whole));
+        assert_eq!(
+            reasons.len(),
+            halves.len() - count(&|half| half.fate == Fate::Whole)
+        );
         assert!(
             agreed
                 .of
