@@ -4,7 +4,7 @@ use hawser_engine::{Errno, Notice};
 use hawser_time::Instant;
 
 use super::content::HEAD;
-use super::plan::{Fate, Planned, Way};
+use super::plan::{Fate, Half, Planned};
 use crate::app::Side;
 
 /// How sending stands.
@@ -64,7 +64,7 @@ pub(super) type Blame = Option<String>;
 
 impl Live {
     /// What this end sends on it.
-    pub(super) fn outgoing(&self, side: Side) -> Option<Way> {
+    pub(super) fn outgoing(&self, side: Side) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
             true => Some(known.planned.there),
@@ -73,7 +73,7 @@ impl Live {
     }
 
     /// What it receives.
-    pub(super) fn incoming(&self, side: Side) -> Option<Way> {
+    pub(super) fn incoming(&self, side: Side) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
             true => known.planned.back,

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use self::content::HEAD;
 use self::live::{Known, Live, Reading, Sending, name, word};
-use self::plan::{Fate, Way};
+use self::plan::{Fate, Half};
 use super::Side;
 use crate::trace::Trace;
 
@@ -255,7 +255,7 @@ impl Streams {
 
     /// The limit bytes that it sends, and that it receives.
     pub(crate) fn limit(&self) -> [u64; 2] {
-        let sum = |side: Side, of: fn(&plan::Planned) -> Option<Way>| -> u64 {
+        let sum = |side: Side, of: fn(&plan::Planned) -> Option<Half>| -> u64 {
             let halves = self.agreed.of[side as usize].iter().filter_map(of);
             halves.map(|half| half.to_send()).sum()
         };
@@ -561,7 +561,7 @@ impl Streams {
 
     /// Stops a stream of which it has read as much as it wants to.
     fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
-        let Some(Way {
+        let Some(Half {
             fate: Fate::Stop { after, reason, .. },
             ..
         }) = stream.incoming(self.side)

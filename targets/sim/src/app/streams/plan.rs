@@ -42,14 +42,14 @@ pub struct Agreed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
     /// What who opens it sends: some bytes that say which stream it is, and then its own.
-    pub(super) there: Way,
+    pub(super) there: Half,
     /// What the other end sends, if it does.
-    pub(super) back: Option<Way>,
+    pub(super) back: Option<Half>,
 }
 
 /// One direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Half {
     /// Bytes, those included that say which stream it is.
     pub(super) total: u64,
     pub(super) fate: Fate,
@@ -69,7 +69,7 @@ pub(super) enum Fate {
     Stop { after: u64, reason: u64, waits: bool },
 }
 
-impl Way {
+impl Half {
     /// The limit that its reader can read.
     pub(super) fn limit(&self) -> u64 {
         match self.fate {
@@ -113,7 +113,7 @@ impl Agreed {
                     let total = rng.between(min, max) + text.head_len();
                     let fate = fate(settings, (total, text.head_len()), rng, &mut reasons);
                     let fate = if is_last { Fate::Whole } else { fate };
-                    Way { total, fate, text }
+                    Half { total, fate, text }
                 };
                 let there = half(settings.size, Text::with_head(key, opener, index));
                 let back = (!is_one_way).then(|| half(settings.back, Text::without_head(key, opener, index)));
@@ -196,16 +196,16 @@ mod tests {
         assert_eq!(agreed, Agreed::draw(&SETTINGS, 1, "x"));
         assert_ne!(agreed, Agreed::draw(&SETTINGS, 1, "y"));
         let all: Vec<&Planned> = agreed.of.iter().flatten().collect();
-        let halves: Vec<Way> = all
+        let halves: Vec<Half> = all
             .iter()
             .flat_map(|planned| [Some(planned.there), planned.back])
             .flatten()
             .collect();
-        let count = |is: &dyn Fn(&Way) -> bool| halves.iter().filter(|half| is(half)).count();
+        let count = |is: &dyn Fn(&Half) -> bool| halves.iter().filter(|half| is(half)).count();
         let one_way = all.iter().filter(|planned| planned.back.is_none()).count();
         assert!((80..170).contains(&one_way), "{one_way} of 500");
-        assert!((100..250).contains(&count(&Way::is_reset)));
-        assert!((30..120).contains(&count(&Way::is_stopped)));
+        assert!((100..250).contains(&count(&Half::is_reset)));
+        assert!((30..120).contains(&count(&Half::is_stopped)));
         let reasons: BTreeSet<u64> = halves
             .iter()
             .filter_map(|half| match half.fate {
