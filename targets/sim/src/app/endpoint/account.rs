@@ -33,9 +33,9 @@ impl Endpoint {
 
     /// What it has done, and what it waits for.
     pub(crate) fn application(&self) -> Application {
-        let most = self.streams.as_ref().map(|streams| streams.most());
+        let limit = self.streams.as_ref().map(|streams| streams.limit());
         let [to_send, to_receive] =
-            most.unwrap_or_else(|| [self.plan.script.outgoing(), self.plan.script.incoming()]);
+            limit.unwrap_or_else(|| [self.plan.script.outgoing(), self.plan.script.incoming()]);
         Application {
             sent: self.sent(),
             to_send,

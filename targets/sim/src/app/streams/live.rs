@@ -1,10 +1,10 @@
-//! A stream that is under way at one end: how far it is, and what its notices may be.
+//! A stream that is under half at one end: how far it is, and what its notices may be.
 
 use hawser_engine::{Errno, Notice};
 use hawser_time::Instant;
 
 use super::content::HEAD;
-use super::plan::{Fate, Planned, Way};
+use super::plan::{Fate, Half, Planned};
 use crate::app::Side;
 
 /// How sending stands.
@@ -64,7 +64,7 @@ pub(super) type Blame = Option<String>;
 
 impl Live {
     /// What this end sends on it.
-    pub(super) fn outgoing(&self, side: Side) -> Option<Way> {
+    pub(super) fn outgoing(&self, side: Side) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
             true => Some(known.planned.there),
@@ -73,7 +73,7 @@ impl Live {
     }
 
     /// What it receives.
-    pub(super) fn incoming(&self, side: Side) -> Option<Way> {
+    pub(super) fn incoming(&self, side: Side) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
             true => known.planned.back,
@@ -131,7 +131,7 @@ impl Live {
                 self.reading = Reading::Ended(len);
                 self.check_end(side)
             }
-            // The notice was under way.
+            // The notice was under half.
             Reading::Stopped => None,
             Reading::Never => Some("EOF was reported where only this end sends".to_owned()),
             Reading::Ended(_) => Some("EOF was reported twice".to_owned()),
@@ -144,16 +144,16 @@ impl Live {
         let Reading::Ended(len) = self.reading else {
             return None;
         };
-        let Some(way) = self.incoming(side) else {
+        let Some(half) = self.incoming(side) else {
             let is_short = self.known.is_none() && len < HEAD as u64;
             return is_short
                 .then(|| format!("EOF was reported after {len} bytes, which do not say which stream it is"));
         };
-        if len != way.total {
-            return Some(format!("EOF was reported after {len} of {} bytes", way.total));
+        if len != half.total {
+            return Some(format!("EOF was reported after {len} of {} bytes", half.total));
         }
-        match way.fate {
-            Fate::Reset { after, .. } if after < way.total => {
+        match half.fate {
+            Fate::Reset { after, .. } if after < half.total => {
                 Some("EOF was reported, and the stream was reset before its end".to_owned())
             }
             Fate::Reset { .. } | Fate::Whole | Fate::Stop { .. } => None,
@@ -169,7 +169,7 @@ impl Live {
             Reading::Reset => return Some("RESET was reported twice".to_owned()),
         }
         self.reading = Reading::Reset;
-        match self.incoming(side).map(|way| way.fate) {
+        match self.incoming(side).map(|half| half.fate) {
             // Its reason says which one it is.
             None => None,
             Some(Fate::Reset { reason: wanted, .. }) if wanted == reason => None,
@@ -195,7 +195,7 @@ impl Live {
     /// The peer stopped it as it had to, if it did, once it is known which one it is.
     pub(super) fn check_stopped(&self, side: Side) -> Blame {
         let reason = self.stopped_for?;
-        match self.outgoing(side).map(|way| way.fate) {
+        match self.outgoing(side).map(|half| half.fate) {
             Some(Fate::Stop { reason: wanted, .. }) if wanted == reason => None,
             Some(Fate::Stop { reason: wanted, .. }) => Some(format!(
                 "STOPPED was reported with reason {reason}, and it was {wanted}"
@@ -222,11 +222,11 @@ impl Live {
             return true;
         }
         let (out, back) = (self.outgoing(side), self.incoming(side));
-        let is_sent = self.sending != Sending::Open || out.is_none_or(|way| way.is_stopped());
+        let is_sent = self.sending != Sending::Open || out.is_none_or(|half| half.is_stopped());
         let is_read = match self.reading {
             Reading::Never | Reading::Stopped | Reading::Reset => true,
             Reading::Ended(len) => self.received >= len,
-            Reading::Open => back.is_none_or(|way| way.is_reset()),
+            Reading::Open => back.is_none_or(|half| half.is_reset()),
         };
         is_sent && is_read
     }
@@ -239,15 +239,15 @@ impl Live {
     /// What it waits for.
     pub(super) fn waits_for(&self, side: Side) -> String {
         let mut waits = Vec::new();
-        if let Some(way) = self.outgoing(side).filter(|_| self.sending == Sending::Open) {
-            waits.push(match (self.sent, way.to_send()) {
-                (sent, most) if sent < most => format!("{sent} of {most} bytes handed over"),
+        if let Some(half) = self.outgoing(side).filter(|_| self.sending == Sending::Open) {
+            waits.push(match (self.sent, half.to_send()) {
+                (sent, limit) if sent < limit => format!("{sent} of {limit} bytes handed over"),
                 _ => "STOPPED did not come".to_owned(),
             });
         }
         match (self.reading, self.incoming(side)) {
-            (Reading::Open, Some(way)) if self.received < way.most() => {
-                waits.push(format!("{} of {} bytes received", self.received, way.most()));
+            (Reading::Open, Some(half)) if self.received < half.limit() => {
+                waits.push(format!("{} of {} bytes received", self.received, half.limit()));
             }
             (Reading::Open, _) => waits.push(format!("its end after {} bytes did not come", self.received)),
             (Reading::Ended(len), _) if self.received < len => {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use self::content::HEAD;
 use self::live::{Known, Live, Reading, Sending, name, word};
-use self::plan::{Fate, Way};
+use self::plan::{Fate, Half};
 use super::Side;
 use crate::trace::Trace;
 
@@ -218,7 +218,7 @@ impl Streams {
         self.missing().is_none()
     }
 
-    /// None of them is under way.
+    /// None of them is under half.
     pub(crate) fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
@@ -253,11 +253,11 @@ impl Streams {
         self.counts
     }
 
-    /// The most bytes that it sends, and that it receives.
-    pub(crate) fn most(&self) -> [u64; 2] {
-        let sum = |side: Side, of: fn(&plan::Planned) -> Option<Way>| -> u64 {
-            let ways = self.agreed.of[side as usize].iter().filter_map(of);
-            ways.map(|way| way.to_send()).sum()
+    /// The limit bytes that it sends, and that it receives.
+    pub(crate) fn limit(&self) -> [u64; 2] {
+        let sum = |side: Side, of: fn(&plan::Planned) -> Option<Half>| -> u64 {
+            let halves = self.agreed.of[side as usize].iter().filter_map(of);
+            halves.map(|half| half.to_send()).sum()
         };
         [self.side, self.side.other()]
             .map(|side| sum(side, |planned| Some(planned.there)) + sum(side.other(), |planned| planned.back))
@@ -440,7 +440,7 @@ impl Streams {
             }
             let wanted = match (&stream.known, stream.incoming(self.side)) {
                 (None, _) => (HEAD - stream.head.len()) as u64,
-                (_, Some(way)) => match way.fate {
+                (_, Some(half)) => match half.fate {
                     Fate::Stop { after, .. } if stream.is_stoppable() => after - stream.received,
                     _ => u64::MAX,
                 },
@@ -482,14 +482,14 @@ impl Streams {
             return;
         }
         let name = stream.name(self.side);
-        let Some(way) = stream.incoming(self.side) else {
+        let Some(half) = stream.incoming(self.side) else {
             return self.blame(|| format!("{name}: bytes have come, and only this end sends on it"));
         };
-        if stream.received > way.most() {
-            let (received, most) = (stream.received, way.most());
-            self.blame(|| format!("{name}: {received} bytes have come, and {most} were sent"));
+        if stream.received > half.limit() {
+            let (received, limit) = (stream.received, half.limit());
+            self.blame(|| format!("{name}: {received} bytes have come, and {limit} were sent"));
         }
-        if let Some(at) = way.text.differs_at(offset, bytes) {
+        if let Some(at) = half.text.differs_at(offset, bytes) {
             self.blame(|| format!("{name}: byte {at} is not what was sent there"));
         }
     }
@@ -510,7 +510,7 @@ impl Streams {
         let planned = self.agreed.of[opener as usize][index].clone();
         // One that was stopped at once may have nothing to send any more when it is handed over.
         let may_send = planned.back.is_some();
-        let has_to = planned.back.is_some_and(|way| !way.is_stopped());
+        let has_to = planned.back.is_some_and(|half| !half.is_stopped());
         stream.known = Some(Known {
             opener,
             index,
@@ -552,8 +552,8 @@ impl Streams {
 
     /// The bytes that came before it was known which stream it is are its first ones.
     fn check_head(&mut self, stream: &Live) {
-        let way = stream.incoming(self.side);
-        if let Some(at) = way.and_then(|way| way.text.differs_at(0, &stream.head)) {
+        let half = stream.incoming(self.side);
+        if let Some(at) = half.and_then(|half| half.text.differs_at(0, &stream.head)) {
             let name = stream.name(self.side);
             self.blame(|| format!("{name}: byte {at} is not what was sent there"));
         }
@@ -561,7 +561,7 @@ impl Streams {
 
     /// Stops a stream of which it has read as much as it wants to.
     fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
-        let Some(Way {
+        let Some(Half {
             fate: Fate::Stop { after, reason, .. },
             ..
         }) = stream.incoming(self.side)
@@ -579,20 +579,20 @@ impl Streams {
 
     /// Hands over as much as there is room for; closes, or resets, after the last byte.
     fn write(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) {
-        let Some(way) = stream
+        let Some(half) = stream
             .outgoing(self.side)
             .filter(|_| stream.sending == Sending::Open)
         else {
             return;
         };
-        while stream.sent < way.to_send() {
-            let count = (way.to_send() - stream.sent).min(self.buffer.len() as u64) as usize;
+        while stream.sent < half.to_send() {
+            let count = (half.to_send() - stream.sent).min(self.buffer.len() as u64) as usize;
             let bytes = &mut self.buffer[..count];
-            way.text.fill(stream.sent, bytes);
+            half.text.fill(stream.sent, bytes);
             let taken = match around.stack.send(around.now, handle, bytes) {
                 Ok(taken) => taken.min(count),
                 // The peer may have stopped it: a notice says so.
-                Err(_) if way.is_stopped() => return,
+                Err(_) if half.is_stopped() => return,
                 Err(error) => return self.note(stream, "written", Err(error)),
             };
             if taken == 0 {
@@ -601,12 +601,12 @@ impl Streams {
             stream.sent += taken as u64;
             self.sent += taken as u64;
         }
-        if stream.sent == way.total {
+        if stream.sent == half.total {
             stream.sending = Sending::Closed;
             self.counts[0].sent += 1;
             around.stack.close(around.now, handle);
         }
-        if let Fate::Reset { reason, .. } = way.fate {
+        if let Fate::Reset { reason, .. } = half.fate {
             stream.sending = Sending::Reset;
             let result = around.stack.reset(around.now, handle, reason);
             self.note(stream, "reset", result);

@@ -6,7 +6,7 @@ use super::content::{HEAD, Text};
 use crate::app::Side;
 use crate::rng::Rng;
 
-/// The largest reason of a reset or a stop: QUIC's varints hold no more (RFC 9000, 16).
+/// Reasons of resets and stops have up to so many bits: as many as an integer of variable length has in protocols.
 const REASON_BITS: u64 = 62;
 
 /// What streams are drawn by.
@@ -14,7 +14,7 @@ const REASON_BITS: u64 = 62;
 pub struct Settings {
     /// How many an end opens: the client, and the server.
     pub counts: [u64; 2],
-    /// Bytes of who opens a stream: the fewest and the most.
+    /// Bytes of who opens a stream: the fewest and the limit.
     pub size: (u64, u64),
     /// Bytes of the other end.
     pub back: (u64, u64),
@@ -42,14 +42,14 @@ pub struct Agreed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
     /// What who opens it sends: some bytes that say which stream it is, and then its own.
-    pub(super) there: Way,
+    pub(super) there: Half,
     /// What the other end sends, if it does.
-    pub(super) back: Option<Way>,
+    pub(super) back: Option<Half>,
 }
 
 /// One direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Half {
     /// Bytes, those included that say which stream it is.
     pub(super) total: u64,
     pub(super) fate: Fate,
@@ -69,20 +69,20 @@ pub(super) enum Fate {
     Stop { after: u64, reason: u64, waits: bool },
 }
 
-impl Way {
-    /// The most that its reader can read.
-    pub(super) fn most(&self) -> u64 {
+impl Half {
+    /// The limit that its reader can read.
+    pub(super) fn limit(&self) -> u64 {
         match self.fate {
             Fate::Reset { after, .. } => after,
             Fate::Whole | Fate::Stop { .. } => self.total,
         }
     }
 
-    /// The most that its sender hands over.
+    /// The limit that its sender hands over.
     pub(super) fn to_send(self) -> u64 {
         match self.fate {
             Fate::Stop { waits: true, .. } => self.total - 1,
-            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.most(),
+            Fate::Whole | Fate::Reset { .. } | Fate::Stop { .. } => self.limit(),
         }
     }
 
@@ -109,14 +109,14 @@ impl Agreed {
                 // The last one tells the other end that no more come.
                 let is_last = index + 1 == count;
                 let is_one_way = rng.chance(settings.one_way);
-                let mut way = |(min, max), text: Text| {
+                let mut half = |(min, max), text: Text| {
                     let total = rng.between(min, max) + text.head_len();
                     let fate = fate(settings, (total, text.head_len()), rng, &mut reasons);
                     let fate = if is_last { Fate::Whole } else { fate };
-                    Way { total, fate, text }
+                    Half { total, fate, text }
                 };
-                let there = way(settings.size, Text::with_head(key, opener, index));
-                let back = (!is_one_way).then(|| way(settings.back, Text::without_head(key, opener, index)));
+                let there = half(settings.size, Text::with_head(key, opener, index));
+                let back = (!is_one_way).then(|| half(settings.back, Text::without_head(key, opener, index)));
                 Planned { there, back }
             })
             .collect()
@@ -196,24 +196,27 @@ mod tests {
         assert_eq!(agreed, Agreed::draw(&SETTINGS, 1, "x"));
         assert_ne!(agreed, Agreed::draw(&SETTINGS, 1, "y"));
         let all: Vec<&Planned> = agreed.of.iter().flatten().collect();
-        let ways: Vec<Way> = all
+        let halves: Vec<Half> = all
             .iter()
             .flat_map(|planned| [Some(planned.there), planned.back])
             .flatten()
             .collect();
-        let count = |is: &dyn Fn(&Way) -> bool| ways.iter().filter(|way| is(way)).count();
+        let count = |is: &dyn Fn(&Half) -> bool| halves.iter().filter(|half| is(half)).count();
         let one_way = all.iter().filter(|planned| planned.back.is_none()).count();
         assert!((80..170).contains(&one_way), "{one_way} of 500");
-        assert!((100..250).contains(&count(&Way::is_reset)));
-        assert!((30..120).contains(&count(&Way::is_stopped)));
-        let reasons: BTreeSet<u64> = ways
+        assert!((100..250).contains(&count(&Half::is_reset)));
+        assert!((30..120).contains(&count(&Half::is_stopped)));
+        let reasons: BTreeSet<u64> = halves
             .iter()
-            .filter_map(|way| match way.fate {
+            .filter_map(|half| match half.fate {
                 Fate::Reset { reason, .. } | Fate::Stop { reason, .. } => Some(reason),
                 Fate::Whole => None,
             })
             .collect();
-        assert_eq!(reasons.len(), ways.len() - count(&|way| way.fate == Fate::Whole));
+        assert_eq!(
+            reasons.len(),
+            halves.len() - count(&|half| half.fate == Fate::Whole)
+        );
         assert!(
             agreed
                 .of
