@@ -4,8 +4,6 @@
 mod bytes;
 #[path = "common/end.rs"]
 mod end;
-#[path = "common/several.rs"]
-mod several;
 #[path = "endpoint/streams.rs"]
 mod streams;
 

@@ -1,9 +1,6 @@
 //! Programs in UDP on sockets of the host, as any user and at the host's own addresses. Peers are sockets of the standard
 //! library, and other stacks.
 
-#[path = "common/several.rs"]
-mod several;
-
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -281,9 +278,8 @@ fn both_until<T>(
 /// A program that tells connections apart by ids of its own has several from one port to one peer.
 #[test]
 fn two_connections_from_one_socket_to_one_server_carry_data_at_a_time() -> TestResult {
-    let (_folder, program) = several::quic_lite();
-    let (client, _) = open(&program, "127.0.0.1:0")?;
-    let (mut server, port) = open(&program, "127.0.0.1:0")?;
+    let (client, _) = open("quic-lite", "127.0.0.1:0")?;
+    let (mut server, port) = open("quic-lite", "127.0.0.1:0")?;
     let there = SocketAddr::new([127, 0, 0, 1].into(), port);
     let listener = server.listen(there, 4)?;
     let mut ends = [client, server];
@@ -320,7 +316,7 @@ fn what_is_not_the_programs_is_dropped() -> TestResult {
     let file = folder.join("in-udp.mtp");
     std::fs::write(&file, text)?;
     let program = file.display().to_string();
-    let (mut server, port) = open(&program, "127.0.0.1:0")?;
+    let (mut server, port) = open("quic-lite", "127.0.0.1:0")?;
     let there = SocketAddr::new([127, 0, 0, 1].into(), port);
     let listener = server.listen(there, 4)?;
     let before = server.contexts();
@@ -333,7 +329,7 @@ fn what_is_not_the_programs_is_dropped() -> TestResult {
     }
     while server.poll()? {}
     assert_eq!(server.contexts(), before);
-    let (mut client, _) = open(&program, "127.0.0.1:0")?;
+    let (mut client, _) = open("quic-lite", "127.0.0.1:0")?;
     let asking = client.connect(there)?;
     client.write(asking, b"a packet of the program")?;
     let answering = loop {

@@ -15,8 +15,8 @@ struct Mode {
     command: &'static [&'static str],
 }
 
-/// The swarm of a program of calls, whose name is `$0`: what it claims and its params stand beside it.
-const SWARM_OF_CALLS: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
+/// The swarm of a program, whose name is `$0`: what it claims and its params stand beside it.
+const SWARM_OF: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
     exec cargo run -q -p hawser-cli -- swarm $0 --engine both $(cat transports/$0/swarm.args) \"$@\"";
 
 /// Every long mode.
@@ -40,12 +40,17 @@ const MODES: &[Mode] = &[
     Mode {
         name: "swarm-homa",
         about: "calls of Homa through random networks on both engines: 2,000, or `-- --runs 100000`",
-        command: &["sh", "-c", SWARM_OF_CALLS, "homa"],
+        command: &["sh", "-c", SWARM_OF, "homa"],
     },
     Mode {
         name: "swarm-ndp",
         about: "calls of NDP, likewise",
-        command: &["sh", "-c", SWARM_OF_CALLS, "ndp"],
+        command: &["sh", "-c", SWARM_OF, "ndp"],
+    },
+    Mode {
+        name: "swarm-quic-lite",
+        about: "streams of QUIC-Lite, likewise",
+        command: &["sh", "-c", SWARM_OF, "quic-lite"],
     },
     Mode {
         name: "stream",

@@ -4,7 +4,7 @@
 //! mutant is killed when one of the program's killers fails on it, and survives when all pass. What no
 //! longer passes the checker is not counted. The score has to reach [`GOAL`].
 //!
-//! `--program homa` and `--program ndp` take these in place of TCP. `--sample N` takes N mutants spread over the
+//! `--program homa`, `ndp` and `quic-lite` take these in place of TCP. `--sample N` takes N mutants spread over the
 //! program, another N for each `--seed`; without it all are tried, or with `--file NAME` those of one file.
 
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ type Killer = (&'static str, &'static [&'static str]);
 struct Subject {
     /// Its name: its folder is in `transports/`, its main file in there.
     name: &'static str,
-    /// The files beside its own that its killers read.
+    /// The files and folders beside its own that it imports and that its killers read.
     beside: &'static [&'static str],
     /// The variable by which tests are given a mutant.
     variable: &'static str,
@@ -107,16 +107,26 @@ const SUBJECTS: &[Subject] = &[
         beside: &["swarm.args"],
         variable: "HAWSER_HOMA",
         tests: &[("{tests}", "homa")],
-        killers: &[RULES, CALLS],
+        killers: &[RULES, SWARM],
     },
     Subject {
         name: "ndp",
         beside: &["swarm.args"],
         variable: "HAWSER_NDP",
         tests: &[("{tests}", "ndp")],
-        killers: &[RULES, CALLS],
+        killers: &[RULES, SWARM],
+    },
+    Subject {
+        name: "quic-lite",
+        beside: &["swarm.args", "steps", "../tcp"],
+        variable: "HAWSER_QUIC_LITE",
+        tests: &[],
+        killers: &[STEPS, SWARM],
     },
 ];
+
+/// What its files of steps say.
+const STEPS: Killer = ("steps", &["target/debug/hawser", "step", "{folder}/steps"]);
 
 /// The rules of a program of calls, each against a peer that the test plays.
 const RULES: Killer = (
@@ -133,7 +143,7 @@ const RULES: Killer = (
     ],
 );
 /// The first seeds of its swarm.
-const CALLS: Killer = (
+const SWARM: Killer = (
     "swarm",
     &[
         "sh",
@@ -197,8 +207,7 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
-        let usage =
-            "usage: cargo xtask mutants [--program tcp|homa|ndp] [--sample N] [--seed N] [--file NAME]";
+        let usage = "usage: cargo xtask mutants [--program tcp|homa|ndp|quic-lite] [--sample N] [--seed N] [--file NAME]";
         let number = |value: &str| value.parse().map_err(|_| usage.to_owned());
         let mut options = Options {
             subject: &SUBJECTS[0],
@@ -433,8 +442,8 @@ impl Copy {
         let folder = root.join("target/mutants").join(name);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         for file in subject.beside {
-            let copied = std::fs::copy(from.join(file), folder.join(file));
-            copied.map_err(|e| format!("{}/{file}: {e}", from.display()))?;
+            copy(&from.join(file), &folder.join(file))
+                .map_err(|e| format!("{}/{file}: {e}", from.display()))?;
         }
         for source in sources(&from)? {
             let mut text = read(&from.join(&source))?;
@@ -495,4 +504,17 @@ fn report(subject: &Subject, mutants: &[&Mutant], fates: &[Fate]) -> Result<(), 
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+/// Copies a file, or a folder with its files. Several mutants may have it at one place: it is whole at any time.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if from.is_dir() {
+        std::fs::create_dir_all(to)?;
+        let mut files = std::fs::read_dir(from)?
+            .filter_map(Result::ok)
+            .filter(|entry| entry.path().is_file());
+        return files.try_for_each(|file| copy(&file.path(), &to.join(file.file_name())));
+    }
+    let whole = to.with_extension(format!("{:?}", std::thread::current().id()));
+    std::fs::copy(from, &whole)?;
+    std::fs::rename(whole, to)
 }

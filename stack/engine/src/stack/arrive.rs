@@ -202,7 +202,8 @@ impl Stack {
                 // Other ports stand for the first one: behind a socket, where the port is the operator's choice, and
                 // those that connections leave from.
                 let found = found.or_else(|| {
-                    let is_ours = self.interface.has_one_port() || self.chains.state.ports.holds(net.dst_port);
+                    let is_ours =
+                        self.interface.has_one_port() || self.chains.state.ports.holds(net.dst_port);
                     tables.udp.first().filter(|_| is_ours)
                 });
                 found.map_or(Taker::NoParser, |(_, parser)| Taker::Parser(*parser))

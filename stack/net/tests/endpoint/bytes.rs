@@ -1,6 +1,5 @@
 //! Streams of bytes over a program whose connections have streams within them.
 
-use super::several::quic_lite;
 use super::streams::ends_of;
 use super::*;
 
@@ -25,9 +24,8 @@ fn networks(backlog: u32) -> (Network, Network, Listener) {
             ticking.store(SECOND + begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
     });
-    let (_folder, program) = quic_lite();
     let [client, server] =
-        ends_of(&program, &clock, PORT..=PORT).map(|end| Network::start(end).expect("it is driven"));
+        ends_of("quic-lite", &clock, PORT..=PORT).map(|end| Network::start(end).expect("it is driven"));
     let listener = server.listen(at(1), backlog).expect("free");
     (client, server, listener)
 }
