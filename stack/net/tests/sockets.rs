@@ -316,7 +316,7 @@ fn what_is_not_the_programs_is_dropped() -> TestResult {
     let file = folder.join("in-udp.mtp");
     std::fs::write(&file, text)?;
     let program = file.display().to_string();
-    let (mut server, port) = open("quic-lite", "127.0.0.1:0")?;
+    let (mut server, port) = open(&program, "127.0.0.1:0")?;
     let there = SocketAddr::new([127, 0, 0, 1].into(), port);
     let listener = server.listen(there, 4)?;
     let before = server.contexts();
@@ -329,7 +329,7 @@ fn what_is_not_the_programs_is_dropped() -> TestResult {
     }
     while server.poll()? {}
     assert_eq!(server.contexts(), before);
-    let (mut client, _) = open("quic-lite", "127.0.0.1:0")?;
+    let (mut client, _) = open(&program, "127.0.0.1:0")?;
     let asking = client.connect(there)?;
     client.write(asking, b"a packet of the program")?;
     let answering = loop {
