@@ -49,7 +49,7 @@ pub enum MessageError {
     Unsupported(AppOp),
     /// `EOPNOTSUPP`: the program has neither.
     #[error(
-        "the program offers neither messages nor streams: it registers no `call`, `message` or `connect`"
+        "the program offers neither messages nor streams to frame them on: it registers no `call` or `message`, and no `connect`, or `open` beside it"
     )]
     NoMessages,
     /// `ETIMEDOUT`: the call's deadline has passed.

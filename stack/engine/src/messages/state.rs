@@ -50,7 +50,7 @@ pub struct Incoming {
 pub enum Carriage {
     /// It offers the request `call` or `message`, and carries them itself.
     Native,
-    /// It offers connections: messages are framed on them.
+    /// It offers connections of one stream: messages are framed on them.
     Framed,
 }
 
@@ -65,7 +65,8 @@ impl Carriage {
         if offers(AppOp::Call) || offers(AppOp::Message) {
             return Some(Carriage::Native);
         }
-        offers(AppOp::Connect).then_some(Carriage::Framed)
+        // What is sent on a connection with streams within it is a datagram, which may be lost.
+        (offers(AppOp::Connect) && !offers(AppOp::Open)).then_some(Carriage::Framed)
     }
 }
 
