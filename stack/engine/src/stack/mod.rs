@@ -140,7 +140,7 @@ impl Stack {
         let state = State {
             contexts: Contexts::new(tables.contexts.iter().map(|c| c.size), key),
             handles: Handles::new(limits.handles, limits.notices),
-            ports: Ports::new(config.ephemeral, stream(Purpose::Ports)),
+            ports: Ports::new(config.ephemeral, stream(Purpose::Ports)).known_by_port(!tables.udp.is_empty()),
             timers: Timers::new(tables.timers_per_context),
             packets: Packets::new(module),
             raised: Raised::default(),

@@ -1,7 +1,6 @@
 //! Local ports: which are in use towards whom, and a free one for a new connection.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use siphasher::sip::SipHasher24;
@@ -28,11 +27,12 @@ pub(crate) enum Taken {
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
-    /// Local address and port, and the remote end, all zero for a listener; and by how many connections, of a program
-    /// that tells those apart by ids of its own.
-    used: HashMap<(End, End), u32>,
-    /// The local ports of these, and how many ends each is part of.
-    local: HashMap<u16, u32>,
+    /// Local address and port, and the remote end, all zero for a listener.
+    used: HashSet<(End, End)>,
+    /// How many connections more have these ends, of a program that tells them apart by ids of its own.
+    more: HashMap<(End, End), u32>,
+    /// The local ports of these, and how many ends each is part of; for programs that are asked for it by port.
+    local: Option<HashMap<u16, u32>>,
     /// Listeners' ends that several hold together, and how many do.
     shared: HashMap<End, usize>,
     /// Where a destination's ports begin, and which counter it has: F and G of RFC 6056, 3.3.4.
@@ -49,8 +49,9 @@ impl Ports {
         let counters = (0..COUNTERS).map(|_| rand.bits() as u16).collect();
         Ports {
             range,
-            used: HashMap::new(),
-            local: HashMap::new(),
+            used: HashSet::new(),
+            more: HashMap::new(),
+            local: None,
             shared: HashMap::new(),
             offset,
             index,
@@ -58,21 +59,26 @@ impl Ports {
         }
     }
 
+    /// Of a program in UDP, to which packets come by port: [`Ports::holds`].
+    pub(crate) fn known_by_port(mut self, known: bool) -> Ports {
+        self.local = known.then(HashMap::new);
+        self
+    }
+
     /// Takes a port. Where there is one in all, connections of the same ends may share it.
     pub(crate) fn take(&mut self, local: End, remote: End) -> Taken {
         let may_share = remote != ANYBODY && self.only().is_some();
-        match self.used.entry((local, remote)) {
-            Entry::Vacant(entry) => {
-                entry.insert(1);
-                *self.local.entry(local.1).or_default() += 1;
-                Taken::Alone
+        if self.used.insert((local, remote)) {
+            if let Some(ports) = &mut self.local {
+                *ports.entry(local.1).or_default() += 1;
             }
-            Entry::Occupied(mut entry) if may_share => {
-                *entry.get_mut() += 1;
-                Taken::Shared
-            }
-            Entry::Occupied(_) => Taken::No,
+            return Taken::Alone;
         }
+        if may_share {
+            *self.more.entry((local, remote)).or_default() += 1;
+            return Taken::Shared;
+        }
+        Taken::No
     }
 
     /// The only port that there is, if that is so.
@@ -101,23 +107,25 @@ impl Ports {
             }
             self.shared.remove(&local);
         }
-        if let Some(connections) = self.used.get_mut(&(local, remote)) {
-            *connections -= 1;
-            if *connections == 0 {
-                self.used.remove(&(local, remote));
-                if let Some(ends) = self.local.get_mut(&local.1) {
-                    *ends -= 1;
-                    if *ends == 0 {
-                        self.local.remove(&local.1);
-                    }
-                }
+        if let Some(more) = self.more.get_mut(&(local, remote)) {
+            *more -= 1;
+            if *more == 0 {
+                self.more.remove(&(local, remote));
+            }
+        } else if self.used.remove(&(local, remote))
+            && let Some(ports) = &mut self.local
+            && let Some(ends) = ports.get_mut(&local.1)
+        {
+            *ends -= 1;
+            if *ends == 0 {
+                ports.remove(&local.1);
             }
         }
     }
 
     /// Whether an application holds this port.
     pub(crate) fn holds(&self, port: u16) -> bool {
-        self.local.contains_key(&port)
+        self.local.as_ref().is_some_and(|ports| ports.contains_key(&port))
     }
 
     /// A port that is free towards `remote` and that nobody listens on, by double hashing (RFC 6056, 3.3.4): towards
@@ -148,13 +156,28 @@ impl Ports {
         let any_address = (ANYBODY.0, local.1);
         ![(local, remote), (local, ANYBODY), (any_address, ANYBODY)]
             .iter()
-            .any(|used| self.used.contains_key(used))
+            .any(|used| self.used.contains(used))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_is_held_as_long_as_something_leaves_from_it() {
+        let mut ports = Ports::new(1000..=1009, Rand::of(3)).known_by_port(true);
+        let [here, one, other] = [([1; 16], 1000), ([2; 16], 80), ([3; 16], 80)];
+        assert!(!ports.holds(1000));
+        assert_eq!(
+            (ports.take(here, one), ports.take(here, other)),
+            (Taken::Alone, Taken::Alone)
+        );
+        ports.give(here, one);
+        assert!(ports.holds(1000));
+        ports.give(here, other);
+        assert!(!ports.holds(1000));
+    }
 
     #[test]
     fn a_shared_port_is_free_when_the_last_has_left() {

@@ -154,7 +154,11 @@ fn counted(name: &str, compilation: hawser_driver::Compilation) -> Result<Progra
     if compilation.module.is_none() {
         return Err(format!("{name}: {}", compilation.render(false)).into());
     }
-    let count = |file: &SourceFile| (file.path.clone(), count(&file.text));
+    let count = |file: &SourceFile| {
+        let path = file.path.as_str();
+        let path = path.split_once("/../").map_or(path, |(_, beside)| beside);
+        (path.to_owned(), count(&file.text))
+    };
     Ok(Program {
         name: name.to_owned(),
         files: compilation.sources.files().iter().map(count).collect(),
