@@ -224,7 +224,7 @@ impl<'a> Types<'a> {
                 Ty::Int { bits, .. } => bits <= FLAG_BITS,
                 _ => false,
             };
-            // Padding says nothing, at length.
+            // Padding is long and has no meaning.
             let padding =
                 matches!(field.ty, Ty::Bytes { len } if len > 16) && part.iter().all(|byte| *byte == 0);
             let shown = !(computed.contains(&field.name.as_str()) || flag && zero || padding);
