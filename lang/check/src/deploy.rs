@@ -43,6 +43,7 @@ pub(crate) const SOURCES: &[&str] = &[
     "open",
     "reset",
     "stop",
+    "post",
     "start",
 ];
 
@@ -371,6 +372,7 @@ impl<'a> Checker<'a> {
                 "open" => Some(Source::App(AppOp::Open)),
                 "reset" => Some(Source::App(AppOp::Reset)),
                 "stop" => Some(Source::App(AppOp::Stop)),
+                "post" => Some(Source::App(AppOp::Post)),
                 "start" => Some(Source::Start),
                 _ => None,
             },

@@ -297,7 +297,7 @@ impl<'a> Checker<'a> {
                 (4, Some(Fill::HeaderWords))
             }
             "checksum16_t" => {
-                let (pseudo, mask) = self.covered(field, true);
+                let (pseudo, mask) = self.covered(field, "pseudo", true);
                 if !mask.is_empty() {
                     self.report(
                         Diagnostic::error(codes::FILL, mask[0].span, "a mask in an Internet checksum")
@@ -307,7 +307,7 @@ impl<'a> Checker<'a> {
                 (16, Some(Fill::Checksum16 { pseudo }))
             }
             "crc32_t" => {
-                let (_, mask) = self.covered(field, false);
+                let (invariant, mask) = self.covered(field, "invariant", false);
                 let in_trailer = format.data_at.is_some();
                 let at = if in_trailer {
                     format.trailer.len()
@@ -315,7 +315,8 @@ impl<'a> Checker<'a> {
                     format.header.len()
                 };
                 format.masks.push((in_trailer, at, mask));
-                (32, Some(Fill::Crc32 { masked: Vec::new() }))
+                let masked = Vec::new();
+                (32, Some(Fill::Crc32 { masked, invariant }))
             }
             _ => {
                 // A struct's initialisers count as well, as far as they are constant.
@@ -353,25 +354,25 @@ impl<'a> Checker<'a> {
         Body::over(self, BodyKind::Wire, this).expr_as(e, ty)
     }
 
-    /// What a checksum covers: whether the pseudo-header, and the masked fields.
-    fn covered(&mut self, field: &'a ast::Field, pseudo_by_default: bool) -> (bool, Vec<Ident>) {
+    /// What a checksum covers: whether what it may cover beside its packet, which is so named, and the masked fields.
+    fn covered(&mut self, field: &'a ast::Field, beside: &str, by_default: bool) -> (bool, Vec<Ident>) {
         let Some(terms) = &field.over else {
-            return (pseudo_by_default, Vec::new());
+            return (by_default, Vec::new());
         };
-        let mut pseudo = false;
+        let mut covers_more = false;
         let mut this = false;
         let mut mask = Vec::new();
         for term in terms {
             match term.name.name.as_str() {
-                "pseudo" => pseudo = true,
                 "this" => this = true,
+                name if name == beside => covers_more = true,
                 _ => self.report(
                     Diagnostic::error(
                         codes::FILL,
                         term.name.span,
                         format!("`{}` is not covered", term.name.name),
                     )
-                    .label("expected `pseudo` or `this`"),
+                    .label(format!("expected `{beside}` or `this`")),
                 ),
             }
             mask.extend(term.mask.iter().cloned());
@@ -383,10 +384,10 @@ impl<'a> Checker<'a> {
                     field.span,
                     "a checksum that does not cover its packet",
                 )
-                .label("expected `over (this)` or `over (pseudo, this)`"),
+                .label(format!("expected `over (this)` or `over ({beside}, this)`")),
             );
         }
-        (pseudo, mask)
+        (covers_more, mask)
     }
 
     fn resolve_masks(&mut self, record: usize, format: &mut Format) {
@@ -408,7 +409,7 @@ impl<'a> Checker<'a> {
                 &mut format.header
             };
             if let Some(WireField::Bits {
-                fill: Some(Fill::Crc32 { masked }),
+                fill: Some(Fill::Crc32 { masked, .. }),
                 ..
             }) = fields.get_mut(at)
             {
@@ -513,23 +514,25 @@ impl<'a> Checker<'a> {
     ) {
         self.whole_bytes(format, field.span);
         self.no_fill(field);
-        if format.data_at.is_some() {
+        let Some((count_at, count_ty)) = self.counting_field(record, field) else {
+            format.failed = true;
+            return;
+        };
+        let in_header =
+            |field: &WireField| matches!(field, WireField::Bits { offset, .. } if *offset == count_at);
+        if format.data_at.is_some() && !format.header.iter().any(in_header) {
             self.report(
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.span,
-                    "bytes of any number behind the payload",
+                    "bytes behind the payload that a field there counts",
                 )
-                .label("expected before the `data_t`")
+                .label("expected to be counted by a field of fixed width before the `data_t`")
                 .hint("the end of the payload is found from the packet's end"),
             );
             format.failed = true;
             return;
         }
-        let Some((count_at, count_ty)) = self.counting_field(record, field) else {
-            format.failed = true;
-            return;
-        };
         format.grow(0, cap);
         format.push(WireField::Opaque {
             name: field.name.name.clone(),

@@ -58,7 +58,12 @@ fn enums(module: &Module, text: &mut String) {
 
 fn header(module: &Module, blueprint: &Blueprint, text: &mut String) -> Result<(), Unsupported> {
     let mut opening = format!("{{ name = {}", quoted(&blueprint.name));
-    if let Some(bits) = blueprint.header.iter().map(fixed_bits).sum::<Option<u32>>() {
+    if let Some(bits) = blueprint
+        .header
+        .iter()
+        .map(WireField::fixed_bits)
+        .sum::<Option<u32>>()
+    {
         let _ = write!(opening, ", static = {}", bits.div_ceil(8));
     }
     if blueprint.data_at.is_some() {
@@ -118,7 +123,7 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
                 None => String::new(),
                 Some(Fill::HeaderWords) => ", words = true".to_owned(),
                 Some(Fill::Checksum16 { pseudo }) => format!(", sum = true, pseudo = {pseudo}"),
-                Some(Fill::Crc32 { .. }) => ", crc = true".to_owned(),
+                Some(Fill::Crc32 { invariant, .. }) => format!(", crc = true, invariant = {invariant}"),
                 // What is not worked out is shown and not compared: it decides no length.
                 Some(Fill::Value(expr)) => {
                     function(expr).map_or_else(|_| String::new(), |text| format!(", value = {text}"))
@@ -231,7 +236,7 @@ fn constants(module: &Module, blueprint: BlueprintId) -> Vec<(u32, u8, u64)> {
         {
             found.push((at, *bits, value));
         }
-        let Some(bits) = fixed_bits(field) else { break };
+        let Some(bits) = field.fixed_bits() else { break };
         at += bits;
     }
     found
@@ -293,19 +298,6 @@ fn type_at<'m>(module: &'m Module, blueprint: &Blueprint, offset: u32) -> Option
         .iter()
         .find(|field| field.offset == offset)
         .map(|field| &field.ty)
-}
-
-/// The bits of a field that always has the same number of them.
-fn fixed_bits(field: &WireField) -> Option<u32> {
-    match field {
-        WireField::Bits { bits, .. } => Some(u32::from(*bits)),
-        WireField::Bytes { len, .. } => Some(*len * 8),
-        WireField::Varint { .. }
-        | WireField::Opaque { .. }
-        | WireField::Nested { .. }
-        | WireField::Options { .. }
-        | WireField::Repeat { .. } => None,
-    }
 }
 
 /// A name as Wireshark takes it: small letters, digits and underscores.

@@ -8,6 +8,7 @@ const FILES: &[(&str, &str)] = &[
     ("std/deadlines.mtp", include_str!("../../std/deadlines.mtp")),
     ("std/ends.mtp", include_str!("../../std/ends.mtp")),
     ("std/listener.mtp", include_str!("../../std/listener.mtp")),
+    ("std/memory.mtp", include_str!("../../std/memory.mtp")),
     ("std/options.mtp", include_str!("../../std/options.mtp")),
     ("std/requests.mtp", include_str!("../../std/requests.mtp")),
     ("std/rtt.mtp", include_str!("../../std/rtt.mtp")),

@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
-#define HAWSER_ABI 5
+#define HAWSER_ABI 6
 
 #define HW_INLINE static inline __attribute__((always_inline))
 /* All that it calls becomes part of a function, where that is optimised. */
@@ -128,6 +128,14 @@ typedef struct hw_op {
     uint16_t local_port;
     uint16_t remote_port;
     uint32_t option;
+    uint32_t code;
+    uint32_t flags;
+    uint32_t key;
+    uint32_t remote_key;
+    uint64_t at;
+    uint64_t remote_at;
+    uint64_t value;
+    uint64_t swap;
 } hw_op;
 
 /* An ICMP error about a packet that this host sent. */
@@ -250,8 +258,8 @@ typedef struct hw_packet {
     const uint8_t *tail;
     uint64_t tail_len;
     uint64_t addr;   /* of the first byte of `head`; it counts on through `tail` */
-    uint32_t verify; /* whether checksums are to be verified */
-    uint32_t pad;
+    uint32_t verify; /* what is to be verified: 1 Internet checksums, 2 an invariant CRC */
+    uint32_t crc;    /* what stands in front of `head`, as an invariant CRC covers it */
 } hw_packet;
 
 /* Where a parser's events go, back to back; each one's size follows from the number in its header. */
@@ -262,10 +270,11 @@ typedef struct hw_events {
     uint32_t capacity;
 } hw_events;
 
-/* What building a header gave: its bytes, and whether and where an Internet checksum over all of the
+/* What building a header gave: its bytes, how many of them are the trailer's, and whether and where an Internet checksum over all of the
  * packet is left to complete. Its field holds the sum of the pseudo-header. */
 typedef struct hw_built {
     uint32_t len;
+    uint32_t trailer;
     uint16_t csum_at;
     uint16_t has_csum;
 } hw_built;

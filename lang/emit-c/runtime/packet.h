@@ -429,11 +429,12 @@ static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, co
     return crc;
 }
 
-/* The CRC-32 of a received packet: header from `at`, payload from `data`, up to `end`. */
-static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint64_t at,
-                                     uint64_t data, uint64_t end) {
+/* The CRC-32 of a received packet, `seed` that of what stands in front: header from `at`, payload from
+ * `data`, up to `end`. */
+static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint32_t seed,
+                                     uint64_t at, uint64_t data, uint64_t end) {
     hw_piece header = hw_in_head(packet, at, data);
-    uint32_t crc = hw_crc_header(UINT32_MAX, field, header.bytes, header.len);
+    uint32_t crc = hw_crc_header(~seed, field, header.bytes, header.len);
     hw_piece head = hw_in_head(packet, data, end);
     hw_piece tail = hw_in_tail(packet, data, end);
     return ~hw_crc_add(hw_crc_add(crc, head.bytes, head.len), tail.bytes, tail.len);
@@ -457,20 +458,8 @@ static inline hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t
         sum = hw_sum_pseudo(net, net->protocol ? net->protocol : protocol, len);
     uint16_t folded = hw_sum_fold(sum.total);
     hw_patch(out, at, &folded, 2);
-    hw_built built = {0, (uint16_t)at, 1};
+    hw_built built = {0, 0, (uint16_t)at, 1};
     return built;
-}
-
-/* Writes the CRC-32 of a packet without payload whose header ends at `trailer` and that is covered
- * up to `end`. */
-static inline void hw_put_crc(hw_writer *out, const hw_crc_field *field, uint64_t trailer, uint64_t end) {
-    hw_piece all = hw_written(out, 0);
-    uint64_t header = hw_min(trailer, all.len);
-    uint32_t crc = hw_crc_header(UINT32_MAX, field, all.bytes, header);
-    crc = ~hw_crc_add(crc, all.bytes + header, hw_left(header, hw_min(end, all.len)));
-    uint8_t bytes[4];
-    hw_wire_put(bytes, crc, 4);
-    hw_patch(out, field->at / 8 + (field->in_trailer ? trailer : 0), bytes, 4);
 }
 
 /* ---- Segmentation rules ---- */

@@ -13,7 +13,7 @@ use std::ptr;
 use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError};
 
 /// `HAWSER_ABI`: changes with every incompatible change of what is declared here.
-pub const ABI: u32 = 5;
+pub const ABI: u32 = 6;
 
 /// `hw_memory`: what a chain runs on.
 #[repr(C)]
@@ -75,10 +75,10 @@ pub struct RawPacket {
     pub tail_len: u64,
     /// The address of the first byte of `head`; it counts on through `tail`.
     pub addr: u64,
-    /// Whether checksums are to be verified.
+    /// What is to be verified: 1 Internet checksums, 2 an invariant CRC.
     pub verify: u32,
-    /// Zero.
-    pub pad: u32,
+    /// See [`Packet::crc`].
+    pub crc: u32,
 }
 
 impl RawPacket {
@@ -92,8 +92,8 @@ impl RawPacket {
             tail: packet.tail.as_ptr(),
             tail_len: packet.tail.len() as u64,
             addr: packet.addr,
-            verify: u32::from(packet.csum == Csum::Unverified),
-            pad: 0,
+            verify: u32::from(packet.csum == Csum::Unverified) | u32::from(packet.crc.is_some()) << 1,
+            crc: packet.crc.unwrap_or(0),
         }
     }
 }
@@ -102,8 +102,10 @@ impl RawPacket {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawBuilt {
-    /// Bytes of the header.
+    /// Bytes of the header, and of the trailer behind it.
     pub len: u32,
+    /// Bytes of the trailer.
+    pub trailer: u32,
     /// Where an Internet checksum is left to complete, if `has_csum` is not 0.
     pub csum_at: u16,
     /// Whether there is one.
@@ -117,6 +119,7 @@ impl RawBuilt {
         let csum = (self.has_csum != 0).then_some((0, self.csum_at));
         Built {
             len: (self.len as usize).min(room),
+            trailer: self.trailer as usize,
             csum,
         }
     }

@@ -32,8 +32,8 @@ fn layouts() -> Vec<(String, usize)> {
         Memory is "hw_memory" { keyed, fresh, globals, scratch, keyed_type, pad }
         Records is "hw_records" { at, end, wanted }
         Events is "hw_events" { at, end, count, capacity }
-        RawPacket is "hw_packet" { net, head, head_len, tail, tail_len, addr, verify, pad }
-        RawBuilt is "hw_built" { len, csum_at, has_csum }
+        RawPacket is "hw_packet" { net, head, head_len, tail, tail_len, addr, verify, crc }
+        RawBuilt is "hw_built" { len, trailer, csum_at, has_csum }
         RawProgram is "hawser_program" { abi, size, name, digest, react, parse, build, coalesce }
         Id is "hw_id" {}
         Data is "hw_data" { uid, off, addr, len, seg_size }
@@ -45,7 +45,7 @@ fn layouts() -> Vec<(String, usize)> {
         }
         Op is "hw_op" {
             self_id as "self", local_ip, remote_ip, addr, len, sub, arg, path_mtu, backlog, local_port,
-            remote_port, option
+            remote_port, option, code, flags, key, remote_key, at, remote_at, value, swap
         }
         Icmp is "hw_icmp" { kind, mtu, icmp_type, icmp_code, pad }
         RecordHeader is "hw_record" { kind, on, pad, len }

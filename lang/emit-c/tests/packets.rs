@@ -302,7 +302,7 @@ fn with_crc(module: &Module, random: &mut Random) -> Option<Vec<u8>> {
             at += bits(field)?;
             match field {
                 WireField::Bits {
-                    fill: Some(Fill::Crc32 { masked }),
+                    fill: Some(Fill::Crc32 { masked, .. }),
                     ..
                 } => Some((at / 8 - 4, masked.clone())),
                 _ => None,
@@ -390,6 +390,7 @@ fn parsers_in_c_do_what_the_interpreter_does() {
                     tail: &tail,
                     addr: at,
                     csum,
+                    crc: Some(0),
                 };
                 let (mut op, mut icmp) = (Op::zeroed(), Icmp::zeroed());
                 bytes_of_mut(&mut op)

@@ -174,6 +174,7 @@ impl Side for Native<'_> {
             tail: &[],
             addr: 0,
             csum: Csum::Complete,
+            crc: None,
         };
         let (no_icmp, no_op): (Icmp, Op) = (bytemuck::Zeroable::zeroed(), bytemuck::Zeroable::zeroed());
         let (packet, icmp, op) = match &input {

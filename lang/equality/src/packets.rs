@@ -96,7 +96,7 @@ impl Packets<'_> {
                 count,
                 len: here,
             };
-            let room = blueprint.max_len as usize;
+            let room = blueprint.max_around() as usize;
             let (mut a, mut b) = (vec![0; room], vec![0; room]);
             let built = self.left.build(packet, &mut left, segment, &mut a);
             let other = self.right.build(packet, &mut right, segment, &mut b);
@@ -146,6 +146,7 @@ impl Packets<'_> {
             tail,
             addr,
             csum,
+            crc: (!rng.one_in(4)).then(|| rng.word() as u32),
         };
         let input = match parsers[index].source {
             Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => Input::Packet(packet),
@@ -229,7 +230,7 @@ impl Packets<'_> {
         } else {
             0
         };
-        let mut header = vec![0; form.max_len as usize + 64];
+        let mut header = vec![0; form.max_around() as usize];
         let segment = Segment {
             index: 0,
             count: 1,

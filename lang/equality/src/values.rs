@@ -174,6 +174,14 @@ pub fn op(rng: &mut Rng) -> Op {
         local_port: rng.edge(16) as u16,
         remote_port: rng.edge(16) as u16,
         option: rng.edge(32) as u32,
+        code: rng.edge(32) as u32,
+        flags: rng.edge(32) as u32,
+        key: rng.edge(32) as u32,
+        remote_key: rng.edge(32) as u32,
+        at: rng.edge(64),
+        remote_at: rng.edge(64),
+        value: rng.edge(64),
+        swap: rng.edge(64),
     }
 }
 

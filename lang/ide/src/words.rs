@@ -160,6 +160,7 @@ pub(crate) const WORDS: &[Word] = words! {
     "open", "open", "The application opens a stream within a connection.";
     "reset", "reset", "What is sent is given up, for a reason.";
     "stop", "stop", "What the peer sends will not be read, for a reason.";
+    "post", "post", "Work on registered memory is posted.";
     "start", "start", "Once, before anything else.";
 };
 

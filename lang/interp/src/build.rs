@@ -4,10 +4,10 @@ use hawser_ir::abi::{Built, Data, PacketRec, Segment};
 use hawser_ir::{BlueprintId, Fill, LIST_HEADER, SegRule, WireField};
 
 use crate::bits::BitWriter;
-use crate::checksum::{Crc, Sum, pseudo_header};
+use crate::checksum::{Sum, pseudo_header};
 use crate::machine::{Facts, Machine};
 use crate::memory::{Loc, Region};
-use crate::wire::{CrcField, WORD, trailer_len};
+use crate::wire::WORD;
 
 /// The Internet checksum field of a header: where it is, and whether it covers a pseudo-header.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ struct SumField {
 }
 
 impl Machine<'_> {
-    /// Applies the segmentation rules to the image, then writes its header.
+    /// Applies the segmentation rules to the image, then writes its header and, behind it, its trailer.
     pub(crate) fn build(&mut self, packet: &PacketRec, segment: Segment, header: &mut [u8]) -> Built {
         let id = BlueprintId(u32::from(packet.blueprint));
         let blueprint = self.blueprint(id);
@@ -31,7 +31,7 @@ impl Machine<'_> {
 
         let header_len = self.measure(id, image);
         let data = segment.len as usize;
-        let total = header_len + data + trailer_len(blueprint);
+        let total = header_len + data + self.trailer_len(blueprint, image);
         let facts = Facts {
             total,
             header: header_len,
@@ -55,11 +55,13 @@ impl Machine<'_> {
             out.patch(field.at, &pseudo.folded());
             (0, field.at as u16)
         });
-        if data == 0 {
-            self.write_trailer(id, image, facts, &mut out);
+        let behind = out.position();
+        for field in &blueprint.trailer {
+            self.write_field(field, image, facts, &mut out);
         }
         Built {
             len: out.position().min(room),
+            trailer: out.position() - behind,
             csum,
         }
     }
@@ -253,29 +255,5 @@ impl Machine<'_> {
             sum.add(out.written(start));
             out.patch(field.at, &sum.complement());
         }
-    }
-
-    /// Writes the trailer behind a header without payload, and the CRC-32 over all of it.
-    fn write_trailer(&mut self, id: BlueprintId, image: Loc, facts: Facts, out: &mut BitWriter<'_>) {
-        let blueprint = self.blueprint(id);
-        let trailer = out.position();
-        for field in &blueprint.trailer {
-            self.write_field(field, image, facts, out);
-        }
-        let Some(field) = CrcField::find(blueprint) else {
-            return;
-        };
-        let mut crc = Crc::new();
-        let written = out.written(0);
-        let (header, rest) = written.split_at(trailer.min(written.len()));
-        field.add_header(&mut crc, header);
-        let covered = if field.in_trailer {
-            field.at / 8
-        } else {
-            rest.len()
-        };
-        crc.add(&rest[..covered.min(rest.len())]);
-        let at = field.at / 8 + if field.in_trailer { trailer } else { 0 };
-        out.patch(at, &crc.value().to_be_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071) and CRC-32 (IEEE 802.3).
+//! The Internet checksum (RFC 1071).
 
 use hawser_ir::abi::Net;
 
@@ -91,49 +91,6 @@ pub(crate) fn pseudo_header(net: &Net, protocol: u8, len: usize) -> Sum {
 fn v4(address: &[u8; 16]) -> Option<&[u8]> {
     address.strip_prefix(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff])
 }
-
-/// A running CRC-32: reflected, polynomial 0x04c11db7, all ones before and after.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Crc(u32);
-
-impl Crc {
-    pub(crate) fn new() -> Crc {
-        Crc(!0)
-    }
-
-    /// Adds bytes.
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
-        self.0 = bytes
-            .iter()
-            .fold(self.0, |crc, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)]);
-    }
-
-    /// The remainder so far.
-    pub(crate) fn value(self) -> u32 {
-        !self.0
-    }
-}
-
-/// The remainder of each byte.
-const CRC_TABLE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 {
-                crc >> 1 ^ 0xedb8_8320
-            } else {
-                crc >> 1
-            };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests;

@@ -5,14 +5,14 @@
 //! packet's `head`; only payload and trailer may reach into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
-use hawser_ir::{Blueprint, BlueprintId, Expr, ExprKind, Fill, LIST_HEADER, WireField};
+use hawser_ir::{Blueprint, BlueprintId, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField};
 
 use crate::bits::BitReader;
-use crate::checksum::{Crc, Sum, pseudo_header};
+use crate::checksum::{Sum, pseudo_header};
 use crate::machine::{Cursor, Facts, Machine};
 use crate::memory::Loc;
 use crate::number::{Shape, reduce};
-use crate::wire::{CrcField, WORD, pieces, sum_range, trailer_len};
+use crate::wire::{WORD, pieces, sum_range};
 
 /// The maximum number of bytes of a trailer.
 const MAX_TRAILER: usize = 64;
@@ -49,7 +49,7 @@ impl<'a> Machine<'a> {
             .ok_or(ParseError::Truncated)?;
         let header = self.read_header(blueprint, dst, head)?;
 
-        let trailer = trailer_len(blueprint);
+        let trailer = self.trailer_len(blueprint, dst);
         let total = end - at;
         let data = total.checked_sub(header + trailer).ok_or(ParseError::Truncated)?;
         let facts = Facts { total, header, data };
@@ -57,7 +57,9 @@ impl<'a> Machine<'a> {
 
         self.verify_values(blueprint, dst, facts)?;
         verify_sums(blueprint, &packet, at, end)?;
-        self.verify_crc(blueprint, dst, &packet, [at, at + header, end - trailer])?;
+        if let Some(field) = blueprint.crc() {
+            self.verify_crc(&field, dst, &packet, [at, at + header, end])?;
+        }
 
         self.set_data(blueprint, dst, &packet, at + header, data);
         Ok(Cursor {
@@ -280,26 +282,26 @@ impl<'a> Machine<'a> {
 
     fn verify_crc(
         &self,
-        blueprint: &Blueprint,
+        field: &CrcField<'_>,
         image: Loc,
         packet: &Packet<'_>,
-        [at, data, trailer]: [usize; 3],
+        [at, data, end]: [usize; 3],
     ) -> Result<(), ParseError> {
-        let Some(field) = CrcField::find(blueprint) else {
-            return Ok(());
+        let seed = match packet.crc {
+            None if field.invariant => return Ok(()),
+            Some(seed) if field.invariant => seed,
+            _ => 0,
         };
-        let mut crc = Crc::new();
-        field.add_header(&mut crc, pieces(packet, at, data)[0]);
-        let end = if field.in_trailer {
-            trailer + field.at / 8
-        } else {
-            trailer + trailer_len(blueprint)
-        };
-        for piece in pieces(packet, data, end) {
-            crc.add(piece);
+        let mut crc = crc32fast::Hasher::new_with_initial(seed);
+        for (i, byte) in pieces(packet, at, data)[0].iter().enumerate() {
+            crc.update(&[field.counted(i, *byte)]);
         }
-        let found = crc_in_image(blueprint).map(|(offset, ty)| self.load_at(image.plus(offset), ty));
-        if found == Some(u64::from(crc.value())) {
+        let covered = end - if field.in_trailer { size_of::<u32>() } else { 0 };
+        for piece in pieces(packet, data, covered) {
+            crc.update(piece);
+        }
+        let found = self.load_at(image.plus(field.offset as usize), &Ty::uint(32)) as u32;
+        if found == u32::from_be_bytes(field.to_bytes(crc.finalize())) {
             Ok(())
         } else {
             Err(ParseError::Checksum)
@@ -380,27 +382,4 @@ fn verify_sums(blueprint: &Blueprint, packet: &Packet<'_>, at: usize, end: usize
         }
     }
     Ok(())
-}
-
-/// Where the image holds the CRC-32.
-fn crc_in_image(blueprint: &Blueprint) -> Option<(usize, &hawser_ir::Ty)> {
-    blueprint
-        .header
-        .iter()
-        .chain(&blueprint.trailer)
-        .find_map(|field| match field {
-            WireField::Bits {
-                fill: Some(Fill::Crc32 { .. }),
-                offset,
-                ty,
-                ..
-            } => Some((*offset as usize, ty)),
-            WireField::Bits { .. }
-            | WireField::Varint { .. }
-            | WireField::Bytes { .. }
-            | WireField::Opaque { .. }
-            | WireField::Nested { .. }
-            | WireField::Options { .. }
-            | WireField::Repeat { .. } => None,
-        })
 }

@@ -107,21 +107,8 @@ fn set_defaults(structs: &[Struct], structure: &Struct, at: usize, bytes: &mut [
 
 /// The header's length in bytes if no field of it varies.
 fn static_len(blueprint: &Blueprint) -> Option<usize> {
-    let bits: Option<usize> = blueprint.header.iter().map(fixed_bits).sum();
-    bits.map(|bits| bits.div_ceil(8))
-}
-
-/// The bits of a field that always has the same number of them.
-pub(crate) fn fixed_bits(field: &WireField) -> Option<usize> {
-    match field {
-        WireField::Bits { bits, .. } => Some(usize::from(*bits)),
-        WireField::Bytes { len, .. } => Some(*len as usize * 8),
-        WireField::Varint { .. }
-        | WireField::Opaque { .. }
-        | WireField::Nested { .. }
-        | WireField::Options { .. }
-        | WireField::Repeat { .. } => None,
-    }
+    let bits: Option<u32> = blueprint.header.iter().map(WireField::fixed_bits).sum();
+    bits.map(|bits| bits.div_ceil(8) as usize)
 }
 
 /// For each member, its constant fields up to the first field of varying length.
@@ -146,8 +133,8 @@ fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
                     value: *value,
                 });
             }
-            let Some(bits) = fixed_bits(field) else { break };
-            at += bits as u32;
+            let Some(bits) = field.fixed_bits() else { break };
+            at += bits;
         }
         found
     };

@@ -195,6 +195,7 @@ fn a_header_is_put_together() {
         built,
         Built {
             len: 20,
+            trailer: 0,
             csum: Some((0, 16))
         }
     );

@@ -172,7 +172,48 @@ pub struct Op {
     pub remote_port: u16,
     /// Which option is set (`option`): an `OPT_…` constant, or a number of the program's own.
     pub option: u32,
+    /// Work on registered memory (`post`): what is to be done, a `WORK_…` constant. `arg` is the application's number
+    /// of it, `len` its bytes.
+    pub code: u32,
+    /// `WORK_…` flags of it.
+    pub flags: u32,
+    /// The key of this end's memory.
+    pub key: u32,
+    /// The key of the peer's memory.
+    pub remote_key: u32,
+    /// Where in this end's memory.
+    pub at: u64,
+    /// Where in the peer's memory.
+    pub remote_at: u64,
+    /// What is compared, or added; of a send or write with immediate data those.
+    pub value: u64,
+    /// What is put in the compared value's place.
+    pub swap: u64,
 }
+
+/// Work: bytes into the memory that the peer has posted for it next.
+pub const WORK_SEND: u32 = 0;
+/// Work: bytes into the peer's registered memory.
+pub const WORK_WRITE: u32 = 1;
+/// Work: bytes from the peer's registered memory into this end's.
+pub const WORK_READ: u32 = 2;
+/// Work: eight bytes of the peer's registered memory become `swap` if they are `value`; those before come into this
+/// end's memory.
+pub const WORK_COMPARE_SWAP: u32 = 3;
+/// Work: `value` is added to eight bytes of the peer's registered memory; those before come into this end's memory.
+pub const WORK_FETCH_ADD: u32 = 4;
+/// Work: this end's memory waits for the peer's next send.
+pub const WORK_RECEIVE: u32 = 5;
+/// Flag of work: it is reported when it is done well, too.
+pub const WORK_SIGNALED: u32 = 1;
+/// Flag of a send or write: four bytes more (`value`) for the peer's application.
+pub const WORK_IMMEDIATE: u32 = 2;
+/// Flag of a send: the peer may not use the key `value` any more.
+pub const WORK_INVALIDATE: u32 = 4;
+/// Flag of a send or write: the peer's application is woken.
+pub const WORK_SOLICITED: u32 = 8;
+/// Flag of work: the reads and atomic operations before it have to be done before it begins.
+pub const WORK_FENCE: u32 = 16;
 
 /// Small pieces leave at once: 1 or 0. TCP: no Nagle (RFC 9293, 3.7.4).
 pub const OPT_NODELAY: u32 = 1;
@@ -219,6 +260,37 @@ pub const OPT_TTL: u32 = 16;
 pub const OPT_NOT_SENT: u32 = 17;
 /// Of a stream within a connection: those of a higher priority send before others; 0 to 255.
 pub const OPT_PRIORITY: u32 = 18;
+/// Of a queue pair: the protection domain of its memory.
+pub const OPT_PAIR_DOMAIN: u32 = 19;
+/// Of a queue pair: what its peer may do with memory, `ACCESS_…` flags.
+pub const OPT_PAIR_ACCESS: u32 = 20;
+/// Of a queue pair: its peer's number.
+pub const OPT_PAIR_PEER: u32 = 21;
+/// Of a queue pair: the number of the first packet that it expects.
+pub const OPT_PAIR_EXPECTED: u32 = 22;
+/// Of a queue pair: the number of the first packet that it sends. It may send from then on.
+pub const OPT_PAIR_FIRST: u32 = 23;
+/// Of a queue pair: payload bytes of a packet, a power of two from 256 to 4096.
+pub const OPT_PAIR_MTU: u32 = 24;
+/// Of a queue pair: how often what is not acknowledged goes again; 0 to 7.
+pub const OPT_PAIR_RETRIES: u32 = 25;
+/// Of a queue pair: how often it asks again a peer that has no memory posted; 7: without end.
+pub const OPT_PAIR_RNR_RETRIES: u32 = 26;
+/// Of a queue pair: how long its peer waits before that; the InfiniBand architecture's code from 0 to 31.
+pub const OPT_PAIR_RNR_TIMER: u32 = 27;
+/// Of a queue pair: nanoseconds until what is not acknowledged goes again; 0: never.
+pub const OPT_PAIR_TIMEOUT: u32 = 28;
+/// Of a queue pair: how many reads and atomic operations it may have under way.
+pub const OPT_PAIR_READS: u32 = 29;
+
+/// Memory may be written by its own host.
+pub const ACCESS_LOCAL_WRITE: u32 = 1;
+/// Memory may be written by a peer.
+pub const ACCESS_REMOTE_WRITE: u32 = 2;
+/// Memory may be read by a peer.
+pub const ACCESS_REMOTE_READ: u32 = 4;
+/// Memory may be changed by a peer's atomic operations.
+pub const ACCESS_REMOTE_ATOMIC: u32 = 8;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.
@@ -296,6 +368,9 @@ pub struct Packet<'a> {
     pub addr: Addr,
     /// Whether checksums are to be verified.
     pub csum: Csum,
+    /// For programs with an invariant CRC ([`crate::Fill::Crc32`]): that of what stands in front of `head`. Without it
+    /// none is verified.
+    pub crc: Option<u32>,
 }
 
 /// Why an input gave no event.
@@ -587,8 +662,10 @@ pub struct Segment {
 /// What building one packet's header gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Header bytes written.
+    /// Bytes written: the header, and behind it the trailer.
     pub len: usize,
+    /// Bytes of the trailer, which goes behind the payload. A CRC-32 is left zero.
+    pub trailer: usize,
     /// An Internet checksum left to complete: where summing starts, and where the field is. The
     /// field holds the folded pseudo-header sum, as Linux's virtio-net header wants it.
     pub csum: Option<(u16, u16)>,

@@ -8,6 +8,7 @@
 //! * [`ty`]: types and their memory layout
 //! * [`body`]: expressions, statements and instructions
 //! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
+//! * [`crc`]: where a CRC-32 stands and what it covers
 //! * [`offload`]: what a segmenting device may do in a program's place
 //! * [`visit`]: the one walk over functions
 //! * [`abi`]: views, events and instruction records as bytes
@@ -20,12 +21,14 @@ pub mod abi;
 pub mod body;
 pub mod buf;
 mod compatible;
+pub mod crc;
 pub mod module;
 pub mod offload;
 pub mod ty;
 pub mod visit;
 
 pub use body::*;
+pub use crc::CrcField;
 pub use module::*;
 pub use offload::*;
 pub use ty::*;

@@ -345,6 +345,8 @@ pub enum AppOp {
     Reset,
     /// Nothing more is read, for a reason of the application: `op.arg`.
     Stop,
+    /// Work is posted: `op.code` and what belongs to it.
+    Post,
 }
 
 impl AppOp {
@@ -365,6 +367,7 @@ impl AppOp {
             AppOp::Open => "open",
             AppOp::Reset => "reset",
             AppOp::Stop => "stop",
+            AppOp::Post => "post",
         }
     }
 }
@@ -463,8 +466,14 @@ pub enum Fill {
     Checksum16 { pseudo: bool },
     /// `crc32_t … over (…)`: CRC-32 (IEEE 802.3) of header, payload and trailer up to this field,
     /// with the named spans of the header taken as ones: first bit on the wire, number of bits. In
-    /// the header, the field itself counts as zeros.
-    Crc32 { masked: Vec<(u32, u32)> },
+    /// the header, the field itself counts as zeros. The engine computes it for what is sent.
+    ///
+    /// `invariant`: over eight bytes of ones and the network's headers, too, in which what routers change
+    /// counts as ones: InfiniBand's invariant CRC (annex A17 of its architecture), least significant byte first.
+    Crc32 {
+        masked: Vec<(u32, u32)>,
+        invariant: bool,
+    },
 }
 
 /// An option or frame list.

@@ -65,6 +65,8 @@ pub struct Limits {
     pub pending_frames: usize,
     /// Raised events that wait to be run; 4,096.
     pub raised: usize,
+    /// Regions of memory that are registered; 65,536.
+    pub regions: usize,
     /// Notices that the application has not taken; 65,536.
     pub notices: usize,
     /// Frames taken in at a time, and raised events run at a time; 256.
@@ -87,6 +89,7 @@ impl Default for Limits {
             pending_packets: 1 << 16,
             pending_frames: 256,
             raised: 4096,
+            regions: 1 << 16,
             notices: 1 << 16,
             batch: 256,
         }

@@ -101,8 +101,6 @@ counters! {
     notices_dropped,
     /// Signals that were issued: of those that somebody asked for.
     signals,
-    /// Instructions that this engine does not carry out: externs.
-    unsupported,
 }
 
 impl Counters {

@@ -49,7 +49,7 @@ mod state;
 mod tables;
 pub mod wire;
 
-pub use chain::{Before, Counted, EventTap, Received, TapEvent};
+pub use chain::{Before, Counted, EventTap, Received, TapEvent, known_externs};
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
 pub use hash::{ByHandle, ByNumber};
@@ -57,5 +57,6 @@ pub use interact::schema;
 pub use rand::Seed;
 pub use stack::{
     AnotherProgram, Direction, Observable, RequestError, Stack, Standing, Step, StepError, Swap, SwapError,
+    WorkRequest,
 };
-pub use state::{Errno, Handle, Notice};
+pub use state::{Errno, Handle, Notice, Region};

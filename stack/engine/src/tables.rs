@@ -3,8 +3,10 @@
 use hawser_ir::abi::{ContextHeader, EventHeader};
 use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Source, StructId, Ty, When};
 
+use crate::chain::MemoryPlan;
 use crate::config::{ConfigError, Limits};
 use crate::cuts::Cuts;
+use crate::net::crc::Crc;
 use crate::net::udp;
 use crate::scalar;
 
@@ -69,8 +71,14 @@ pub(crate) struct Tables {
     pub(crate) udp: Vec<(u16, usize)>,
     /// What packets are sent as unless they state otherwise.
     pub(crate) protocol: u8,
-    /// By blueprint: the maximum number of bytes of its header, and whether it has a coalescing rule.
+    /// By blueprint: the maximum number of bytes of its header and trailer, and whether it has a coalescing rule.
     pub(crate) blueprints: Vec<(usize, bool)>,
+    /// By blueprint: its CRC-32, if it has one.
+    pub(crate) crcs: Vec<Option<Crc>>,
+    /// One of them covers what stands in front of the program's packets.
+    pub(crate) invariant: bool,
+    /// By extern: what it does with registered memory.
+    pub(crate) memory: Vec<Option<MemoryPlan>>,
     /// The instructions that a device may cut.
     pub(crate) cuts: Cuts,
     pub(crate) scratch_size: usize,
@@ -81,7 +89,7 @@ pub(crate) struct Tables {
 }
 
 /// How many requests there are.
-const APP_OPS: usize = 13;
+const APP_OPS: usize = 14;
 
 /// A request's place in a table.
 pub(crate) fn op_index(op: AppOp) -> usize {
@@ -99,6 +107,7 @@ pub(crate) fn op_index(op: AppOp) -> usize {
         AppOp::Open => 10,
         AppOp::Reset => 11,
         AppOp::Stop => 12,
+        AppOp::Post => 13,
     }
 }
 
@@ -122,7 +131,12 @@ impl Tables {
             blueprints: module
                 .blueprints
                 .iter()
-                .map(|b| (b.max_len as usize, false))
+                .map(|b| (b.max_around() as usize, false))
+                .collect(),
+            crcs: module.blueprints.iter().map(Crc::of).collect(),
+            invariant: false,
+            memory: (0..module.externs.len())
+                .map(|number| MemoryPlan::of(module, number))
                 .collect(),
             cuts: Cuts::new(module),
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
@@ -149,6 +163,7 @@ impl Tables {
                 .ok_or(ConfigError::Program("a coalescing rule without blueprint"))?
                 .1 = true;
         }
+        tables.invariant = tables.crcs.iter().flatten().any(|crc| crc.invariant);
         tables.sources(module);
         Ok(tables)
     }

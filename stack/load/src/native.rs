@@ -222,7 +222,11 @@ impl Program for Native {
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         if !self.sizes.image(packet.blueprint, image) {
-            return Built { len: 0, csum: None };
+            return Built {
+                len: 0,
+                trailer: 0,
+                csum: None,
+            };
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
         // SAFETY: the image is aligned and as large as the blueprint's structure; the header has the
@@ -279,6 +283,7 @@ impl<'a> Views<'a> {
             tail: &[],
             addr: 0,
             csum: Csum::Complete,
+            crc: None,
         };
         let (packet, icmp, op) = match input {
             Input::Packet(packet) => (packet, None, None),

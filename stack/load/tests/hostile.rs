@@ -137,6 +137,7 @@ fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: 
         tail,
         addr: addr(0, 0),
         csum,
+        crc: Some(0),
     };
     let mut op: Op = bytemuck::Zeroable::zeroed();
     noise.fill(bytemuck::bytes_of_mut(&mut op));

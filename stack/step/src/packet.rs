@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
+use hawser_engine::net::crc::{self, Crc};
 use hawser_engine::net::{DropReason, Sum, from_bytes, is_ipv4, to_bytes, udp};
 use hawser_engine::program::Program;
-use hawser_engine::wire::{Medium, RxFrame};
+use hawser_engine::wire::{Medium, RxFrame, TxFrame};
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::abi::{self, Csum, Net, PacketRec, ParseError, Segment};
 use hawser_ir::{Blueprint, BlueprintId, Fill, Layout, Module, Source, WireField};
@@ -192,7 +193,7 @@ impl Format {
         };
         let mut rec = PacketRec::zeroed();
         (rec.net, rec.blueprint) = (*net, index as u16);
-        let mut header = vec![0; self.module().blueprints[index].max_len as usize];
+        let mut header = vec![0; self.module().blueprints[index].max_around() as usize];
         let segment = Segment {
             index: 0,
             count: 1,
@@ -215,7 +216,9 @@ impl Format {
             interpreter.build(&rec, image, segment, &mut header)
         };
         header.truncate(built.len);
+        let trailer = header.split_off(built.len - built.trailer.min(built.len));
         header.extend_from_slice(payload);
+        header.extend(trailer);
         let in_udp = if self.port > 0 { udp::HEADER } else { 0 };
         let len = header.len() + in_udp;
         let mut head = ip_header(net, len).ok_or_else(too_long)?;
@@ -225,9 +228,19 @@ impl Format {
             let from = head.len() - in_udp;
             udp::write(&mut head[from..], net, len as u16);
         }
+        let network = head.len();
         head.extend(header);
+        let mut sent = TxFrame {
+            head,
+            ..TxFrame::default()
+        };
+        let blueprint = &self.module().blueprints[index];
+        let is_crc = |name: &&str| matches!(fill(blueprint, name), Some(Fill::Crc32 { .. }));
+        if let Some(crc) = Crc::of(blueprint).filter(|_| !written.iter().any(is_crc)) {
+            crc.fill(&mut sent, 0, network);
+        }
         let received = RxFrame {
-            head: &head,
+            head: &sent.head,
             tail: &[],
             csum: Csum::Unverified,
             seg_size: 0,
@@ -290,6 +303,8 @@ impl Format {
         let bytes = whole(frame);
         let mut net = net_of(&bytes, &headers);
         let mut held = bytes.get(headers.transport..).unwrap_or_default();
+        let in_udp = if self.port > 0 { udp::HEADER } else { 0 };
+        let in_front = bytes.get(headers.network..headers.transport + in_udp);
         if self.port > 0 {
             let opened = udp::open(&mut net, (held, &[]), Csum::Unverified);
             (held, _) = opened.map_err(|reason| match reason {
@@ -310,6 +325,7 @@ impl Format {
             tail: &[],
             addr: 0,
             csum: Csum::Unverified,
+            crc: in_front.map(crc::front),
         };
         let payload = self
             .interpreter
@@ -504,6 +520,7 @@ pub(crate) fn show_and_read(program: &dyn Program, bytes: &[u8]) -> Option<bool>
         tail: &[],
         addr: 0,
         csum: Csum::Complete,
+        crc: None,
     };
     let blueprints = &format.module().blueprints;
     let index = blueprints.iter().position(|known| known.data_at.is_some())?;

@@ -76,6 +76,7 @@ pub(crate) fn decode(
         tail: &[],
         addr: 0,
         csum: Csum::Complete,
+        crc: None,
     };
     let (mut events, mut steps) = (EventBuf::default(), Steps::default());
     let parsed = interpreter.parse_watched(parser, Input::Packet(packet), &mut events, &mut steps);

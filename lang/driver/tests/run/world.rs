@@ -79,6 +79,7 @@ impl<'a> World<'a> {
                     tail: &[],
                     addr,
                     csum,
+                    crc: None,
                 };
                 match &icmp {
                     Some(icmp) => self.input(Source::IcmpError, Input::Icmp(packet, icmp), None),

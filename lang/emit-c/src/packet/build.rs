@@ -1,16 +1,16 @@
 //! `wire_build_X`: one packet's header of a `pkt_gen`, after the segmentation rules.
 
 use hawser_ir::visit::{self, Access, Visitor};
-use hawser_ir::{Arg, Base, BlueprintId, FuncId, Instr, Place, RuleId, Stmt, StmtKind, Ty};
+use hawser_ir::{Arg, Base, BlueprintId, FuncId, Instr, Place, RuleId, Stmt, StmtKind, Ty, WireField};
 
 use super::Image;
-use super::format::{checksums, crc, protocol, trailer_len};
+use super::format::{checksums, protocol};
 use crate::emitter::Emitter;
 use crate::number::wrap;
 use crate::scope::{At, Scope};
 
 impl Emitter<'_> {
-    /// Prints `wire_build_X`: applies the rules to the image, then writes its header.
+    /// Prints `wire_build_X`: applies the rules to the image, then writes its header and, behind it, its trailer.
     pub(super) fn build_function(&mut self, id: BlueprintId) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
@@ -34,7 +34,7 @@ impl Emitter<'_> {
             let data = self.target(&mut s, &place).at.member("len").lvalue();
             s.out.line(&format!("{data} = segment.len;"));
         }
-        let trailer = trailer_len(blueprint);
+        let trailer = self.trailer_len(&mut s, id);
         let facts = format!("const hw_facts facts = {{n + segment.len + {trailer}, n, segment.len}};");
         match self.options_write(&mut s, id) {
             Some((fixed, options)) => {
@@ -61,17 +61,17 @@ impl Emitter<'_> {
                 ));
             }
         }
-        s.out.line("hw_built built = {0, 0, 0};");
+        s.out.line("hw_built built = {0, 0, 0, 0};");
         if let Some(pseudo) = checksums(blueprint).last() {
             let protocol = protocol(self.module);
             s.out.line(&format!(
                 "built = hw_partial_sum(out, &packet->net, {protocol}, facts.total, sum, {pseudo});"
             ));
         }
-        if trailer > 0 || crc(blueprint).is_some() {
-            s.out.open("if (segment.len == 0)");
-            self.write_trailer(&mut s, id);
-            s.out.close("");
+        if !blueprint.trailer.is_empty() {
+            s.out.line("const uint64_t behind = out->at;");
+            self.write_groups(&mut s, id, &blueprint.trailer);
+            s.out.line("built.trailer = (uint32_t)(out->at - behind);");
         }
         s.out.line("built.len = (uint32_t)hw_min(out->at, room);");
         s.out.line("return built;");
@@ -79,21 +79,23 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// Writes the trailer behind a header without payload, and the CRC-32 over all of it.
-    fn write_trailer(&mut self, s: &mut Scope, id: BlueprintId) {
+    /// Bytes of the trailer, an expression over the image.
+    pub(super) fn trailer_len(&mut self, s: &mut Scope, id: BlueprintId) -> String {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
-        s.out.line("const uint64_t end HW_UNUSED = out->at;");
-        self.write_groups(s, id, &blueprint.trailer);
-        if let Some(field) = crc(blueprint) {
-            self.declare_crc_field(s, id);
-            let covered = if field.in_trailer {
-                format!("end + {}", field.at / 8)
-            } else {
-                "out->at".to_owned()
-            };
-            s.out.line(&format!("hw_put_crc(out, &crc, end, {covered});"));
+        let mut len = blueprint.trailer_len().to_string();
+        for field in &blueprint.trailer {
+            if let WireField::Opaque {
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } = field
+            {
+                len += &format!(" + {}", self.repeated(s, id, *count_at, count_ty, *cap));
+            }
         }
+        len
     }
 
     /// The rules of a blueprint.

@@ -1,10 +1,10 @@
 //! `wire_extract_X`: takes a header apart at the parser's cursor and verifies what it says. All
 //! headers lie in the packet's head; only payload and trailer may reach into its tail.
 
-use hawser_ir::{BlueprintId, Place, Ty};
+use hawser_ir::{BlueprintId, CrcField, Place, Ty};
 
 use super::Image;
-use super::format::{Group, checksums, crc, groups, trailer_len};
+use super::format::{Group, checksums, groups};
 use super::read::fail;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
@@ -54,7 +54,6 @@ impl Emitter<'_> {
             self.image_param(id, image, false)
         );
         let argument = if image == Image::There { ", h" } else { "" };
-        let trailer = trailer_len(blueprint);
         s.out.open(&head);
         s.out.line("hw_cursor *cursor = &run->packet->cursor;");
         s.out.line("const hw_packet *packet = cursor->packet;");
@@ -68,10 +67,13 @@ impl Emitter<'_> {
         ));
         fail(&mut s, "error", "error");
         s.out.line("const uint64_t n = end - at;");
-        fail(&mut s, &format!("n < header + {trailer}"), "HW_TRUNCATED");
-        s.out
-            .line(&format!("const uint64_t data = n - header - {trailer};"));
-        self.take_trailer(&mut s, id, trailer);
+        let trailer = self.trailer_len(&mut s, id);
+        s.out.line(&format!("const uint64_t trailer = {trailer};"));
+        fail(&mut s, "n < header + trailer", "HW_TRUNCATED");
+        s.out.line("const uint64_t data = n - header - trailer;");
+        if !blueprint.trailer.is_empty() {
+            self.take_trailer(&mut s, id, image);
+        }
         let verified = self.verify_call(id, image, "(hw_facts){n, header, data}");
         if let Some(call) = verified {
             s.out.line(&format!("error = {call};"));
@@ -79,44 +81,42 @@ impl Emitter<'_> {
         }
         for pseudo in checksums(blueprint) {
             let valid = format!("hw_packet_sum_valid(packet, at, end, {pseudo})");
-            fail(&mut s, &format!("packet->verify && !{valid}"), "HW_CHECKSUM");
+            fail(&mut s, &format!("packet->verify & 1 && !{valid}"), "HW_CHECKSUM");
         }
-        self.verify_crc(&mut s, id, trailer);
+        if let Some(field) = blueprint.crc() {
+            self.verify_crc(&mut s, id, &field);
+        }
         self.set_data(&mut s, id, "packet", "at + header", "data");
         s.out.line("cursor->at = at + header;");
-        s.out.line(&format!("cursor->end = end - {trailer};"));
+        s.out.line("cursor->end = end - trailer;");
         s.out.line("return 0;");
         s.out.close("");
         self.wire_function(&head, s);
     }
 
     /// Reads what follows the payload.
-    fn take_trailer(&mut self, s: &mut Scope, id: BlueprintId, len: u32) {
-        if len > MAX_TRAILER {
-            fail(s, "true", "HW_LENGTH");
-        } else if len > 0 {
-            s.out.line(&format!("uint8_t p[{len}];"));
-            s.out.line(&format!("hw_copy_out(packet, end - {len}, end, p);"));
-            let module = self.module;
-            let blueprint = &module.blueprints[id.0 as usize];
-            for group in groups(&blueprint.trailer) {
-                if let Group::Run(fields, _) = group {
-                    self.read_run(s, id, &fields, "p");
+    fn take_trailer(&mut self, s: &mut Scope, id: BlueprintId, image: Image) {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        s.out.open("");
+        s.out.line(&format!("uint8_t p[{MAX_TRAILER}];"));
+        fail(s, "trailer > sizeof p", "HW_LENGTH");
+        s.out.line("hw_copy_out(packet, end - trailer, end, p);");
+        s.out.line("const uint64_t len HW_UNUSED = trailer;");
+        s.out.line("uint64_t at = 0;");
+        for group in groups(&blueprint.trailer) {
+            match group {
+                Group::Run(fields, bytes) => {
+                    self.read_run(s, id, &fields, "p + at");
+                    s.out.line(&format!("at += {bytes};"));
                 }
+                Group::Varying(field) => self.read_varying(s, id, image, field),
             }
         }
+        s.out.close("");
     }
 
-    fn verify_crc(&mut self, s: &mut Scope, id: BlueprintId, trailer: u32) {
-        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else {
-            return;
-        };
-        let behind = trailer - if field.in_trailer { field.at / 8 } else { 0 };
-        let end = if field.in_trailer {
-            format!("end - {behind}")
-        } else {
-            "end".to_owned()
-        };
+    fn verify_crc(&mut self, s: &mut Scope, id: BlueprintId, field: &CrcField<'_>) {
         let found = self.load(
             s,
             &Place {
@@ -124,37 +124,38 @@ impl Emitter<'_> {
                 ..self.wire_place(id, field.offset)
             },
         );
-        self.declare_crc_field(s, id);
-        fail(
-            s,
-            &format!("{found} != hw_packet_crc(packet, &crc, at, at + header, {end})"),
-            "HW_CHECKSUM",
-        );
-    }
-
-    /// Declares `crc`: where the CRC-32 stands and what counts as ones.
-    pub(super) fn declare_crc_field(&mut self, s: &mut Scope, id: BlueprintId) {
-        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else {
-            return;
-        };
         let spans: Vec<String> = field
             .masked
             .iter()
             .map(|(at, bits)| format!("{{{at}, {bits}}}"))
             .collect();
-        let (count, in_trailer) = (spans.len(), field.in_trailer);
-        let (spans, pointer) = match count {
-            0 => (None, "NULL"),
-            _ => (Some(spans.join(", ")), "spans"),
-        };
-        if let Some(spans) = spans {
-            s.out
-                .line(&format!("static const uint32_t spans[][2] = {{{spans}}};"));
+        let pointer = if spans.is_empty() { "NULL" } else { "spans" };
+        if !spans.is_empty() {
+            s.out.line(&format!(
+                "static const uint32_t spans[][2] = {{{}}};",
+                spans.join(", ")
+            ));
         }
         s.out.line(&format!(
-            "const hw_crc_field crc = {{{}, {in_trailer}, {count}, {pointer}}};",
-            field.at
+            "const hw_crc_field crc = {{{}, {}, {}, {pointer}}};",
+            field.at,
+            field.in_trailer,
+            spans.len()
         ));
+        let seed = if field.invariant { "packet->crc" } else { "0" };
+        let behind = if field.in_trailer { " - 4" } else { "" };
+        let value = format!("hw_packet_crc(packet, &crc, {seed}, at, at + header, end{behind})");
+        let value = if field.invariant {
+            format!("__builtin_bswap32({value})")
+        } else {
+            value
+        };
+        let unless = if field.invariant {
+            "packet->verify & 2 && "
+        } else {
+            ""
+        };
+        fail(s, &format!("{unless}{found} != {value}"), "HW_CHECKSUM");
     }
 
     /// Gives the program the place of the payload.

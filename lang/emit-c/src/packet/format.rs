@@ -22,7 +22,7 @@ pub(super) enum Group<'a> {
 pub(super) fn groups(fields: &[WireField]) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
     for field in fields {
-        match (fixed_bits(field), groups.last_mut()) {
+        match (field.fixed_bits(), groups.last_mut()) {
             (Some(bits), Some(Group::Run(run, bytes))) => {
                 let at = run.last().map_or(0, |last: &Fixed<'_>| last.at + last.bits);
                 run.push(Fixed { field, at, bits });
@@ -57,33 +57,10 @@ pub(super) fn flags(fields: &[Fixed<'_>]) -> Option<u32> {
     (fields.len() >= FLAGS && fields.iter().take(FLAGS).enumerate().all(beside)).then_some(offset)
 }
 
-/// The bits of a field that always has the same number of them.
-pub(super) fn fixed_bits(field: &WireField) -> Option<u32> {
-    match field {
-        WireField::Bits { bits, .. } => Some(u32::from(*bits)),
-        WireField::Bytes { len, .. } => Some(len * 8),
-        WireField::Varint { .. }
-        | WireField::Opaque { .. }
-        | WireField::Nested { .. }
-        | WireField::Options { .. }
-        | WireField::Repeat { .. } => None,
-    }
-}
-
 /// The header's length in bytes if no field of it varies.
 pub(super) fn static_len(blueprint: &Blueprint) -> Option<u32> {
-    let bits: Option<u32> = blueprint.header.iter().map(fixed_bits).sum();
+    let bits: Option<u32> = blueprint.header.iter().map(WireField::fixed_bits).sum();
     bits.map(|bits| bits.div_ceil(8))
-}
-
-/// Bytes after the payload. The checker lets only fields of fixed length in.
-pub(super) fn trailer_len(blueprint: &Blueprint) -> u32 {
-    blueprint
-        .trailer
-        .iter()
-        .filter_map(fixed_bits)
-        .sum::<u32>()
-        .div_ceil(8)
 }
 
 /// The option list of a header: which, where in the image, how many entries it keeps.
@@ -180,43 +157,6 @@ pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
         .collect()
 }
 
-/// A CRC-32 behind fields of fixed length.
-pub(super) struct Crc<'a> {
-    /// Bits before it in its part of the packet.
-    pub(super) at: u32,
-    pub(super) in_trailer: bool,
-    /// First bit and number of bits of what counts as ones.
-    pub(super) masked: &'a [(u32, u32)],
-    /// Where the image holds it.
-    pub(super) offset: u32,
-}
-
-/// The CRC-32 of a blueprint, if it has one.
-pub(super) fn crc(blueprint: &Blueprint) -> Option<Crc<'_>> {
-    [(&blueprint.header, false), (&blueprint.trailer, true)]
-        .into_iter()
-        .find_map(|(fields, in_trailer)| {
-            let mut at = 0;
-            for field in fields {
-                if let WireField::Bits {
-                    fill: Some(Fill::Crc32 { masked }),
-                    offset,
-                    ..
-                } = field
-                {
-                    return Some(Crc {
-                        at,
-                        in_trailer,
-                        masked,
-                        offset: *offset,
-                    });
-                }
-                at += fixed_bits(field)?;
-            }
-            None
-        })
-}
-
 /// A constant field of an option: what stands at its place on the wire.
 pub(super) struct Selector {
     pub(super) at: u32,
@@ -243,7 +183,7 @@ pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
                 value,
             });
         }
-        let Some(bits) = fixed_bits(field) else { break };
+        let Some(bits) = field.fixed_bits() else { break };
         at += bits;
     }
     found

@@ -4,9 +4,7 @@
 use hawser_ir::{BlueprintId, Place, Ty, WireField};
 
 use super::Image;
-use super::format::{
-    FLAGS, Fixed, Group, checksums, computed, fixed_bits, flags, groups, header_words, options,
-};
+use super::format::{FLAGS, Fixed, Group, checksums, computed, flags, groups, header_words, options};
 use crate::emitter::Emitter;
 use crate::number::{compare, paren, wrap};
 use crate::scope::Scope;
@@ -131,13 +129,13 @@ impl Emitter<'_> {
                 | WireField::Opaque { .. }
                 | WireField::Nested { .. }
                 | WireField::Options { .. }
-                | WireField::Repeat { .. } => debug_assert!(fixed_bits(field).is_some()),
+                | WireField::Repeat { .. } => debug_assert!(field.fixed_bits().is_some()),
             }
         }
     }
 
     /// Reads a field of varying length at `at`.
-    fn read_varying(&mut self, s: &mut Scope, id: BlueprintId, image: Image, field: &WireField) {
+    pub(super) fn read_varying(&mut self, s: &mut Scope, id: BlueprintId, image: Image, field: &WireField) {
         match field {
             WireField::Varint { offset, .. } => {
                 s.out.open("");

@@ -10,7 +10,7 @@ use hawser_ir::{
     Arg, Base, BlueprintId, Expr, ExprKind, Fill, FuncId, Module, Place, Query, Stmt, StmtKind, Ty, WireField,
 };
 
-use super::format::{computed, crc, inner, options, options_behind};
+use super::format::{computed, inner, options, options_behind};
 
 /// By blueprint: the bytes of its image that are read, where not all of it counts.
 #[derive(Clone, Debug, Default)]
@@ -122,7 +122,7 @@ fn reads(module: &Module, func: FuncId, id: BlueprintId, dst: &Place) -> Option<
 fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     let blueprint = &module.blueprints[id.0 as usize];
     let mut needs = Own(BTreeSet::new());
-    for field in &blueprint.header {
+    for field in blueprint.header.iter().chain(&blueprint.trailer) {
         match field {
             WireField::Bits {
                 offset: at,
@@ -150,7 +150,7 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     {
         visit::visit_expr(&mut needs, len);
     }
-    needs.0.extend(crc(blueprint).map(|crc| crc.offset));
+    needs.0.extend(blueprint.crc().map(|crc| crc.offset));
     needs.0
 }
 

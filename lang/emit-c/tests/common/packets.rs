@@ -22,6 +22,7 @@ impl Compiled {
             tail: &[],
             addr: 0,
             csum: Csum::Complete,
+            crc: None,
         };
         let (no_icmp, no_op): (Icmp, Op) = (bytemuck::Zeroable::zeroed(), bytemuck::Zeroable::zeroed());
         let (packet, icmp, op) = match input {

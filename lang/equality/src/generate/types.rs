@@ -182,6 +182,8 @@ pub(super) fn builtin_records() -> Vec<Record> {
         number("backlog", 32),
         number("local_port", 16),
         number("remote_port", 16),
+        number("key", 32),
+        number("remote_at", 64),
     ];
     let icmp = vec![
         number("kind", 32),

@@ -319,6 +319,7 @@ impl Program for Bulk {
         header[16..18].copy_from_slice(&sum.folded());
         Built {
             len: HEADER,
+            trailer: 0,
             csum: Some((0, 16)),
         }
     }

@@ -25,6 +25,15 @@ impl<'a> Buffer<'a> {
         }
     }
 
+    /// What an answer brings: under a number that no other buffer has.
+    pub(crate) fn of_answer(bytes: &'a [u8]) -> Buffer<'a> {
+        Buffer {
+            number: 0,
+            head: bytes,
+            tail: &[],
+        }
+    }
+
     /// The address of its first byte.
     pub(crate) fn addr(&self) -> Addr {
         abi::addr(self.number, 0)
@@ -71,6 +80,8 @@ pub(crate) struct Cause<'a> {
     pub(crate) flow: Option<Flow>,
     /// The request opens a listener beside others at the same address.
     pub(crate) shared: bool,
+    /// It answers an instruction, and belongs to the chain that asked: it waits for nothing.
+    pub(crate) answer: bool,
 }
 
 impl<'a> Cause<'a> {

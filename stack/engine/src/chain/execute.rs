@@ -45,7 +45,7 @@ pub(crate) struct Effects<'a> {
 impl Effects<'_> {
     /// The context that a record is about.
     #[inline]
-    fn on(&self, record: &Record<'_>) -> Option<Slot> {
+    pub(super) fn on(&self, record: &Record<'_>) -> Option<Slot> {
         if record.on == ON_FRESH {
             self.fresh
         } else {
@@ -96,10 +96,7 @@ impl Effects<'_> {
                 RecordKind::QueueRate | RecordKind::QueuePrio | RecordKind::QueueReset => self.queue(&record),
                 RecordKind::DelTx => self.del_tx(&record),
                 RecordKind::DelRx => self.del_rx(&record),
-                RecordKind::Extern => {
-                    self.state.counters.unsupported += 1;
-                    Some(())
-                }
+                RecordKind::Extern => self.memory(&record),
             };
             if done.is_none() {
                 self.state.counters.dangling += 1;

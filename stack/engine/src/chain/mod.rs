@@ -7,10 +7,12 @@
 //! * `cause`: what an event comes from, and what became of it
 //! * `resolve`: its context
 //! * `execute`: its records, carried out
+//! * `memory`: those on registered memory, and their answers
 //! * `tap`: observers of every event
 
 mod cause;
 mod execute;
+mod memory;
 mod resolve;
 mod tap;
 
@@ -24,6 +26,8 @@ use hawser_ir::{Bounds, ContextId};
 use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
+pub(crate) use memory::MemoryPlan;
+pub use memory::known_externs;
 pub use tap::{Before, Counted, EventTap, Received, TapEvent};
 pub(crate) use tap::{Nothing, Observer, Tap};
 
@@ -165,7 +169,17 @@ impl Chains {
             } else {
                 Aim::Id(raised.target)
             };
-            if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
+            let is_answer = raised.answer;
+            let (event, data) = raised.parts();
+            let cause = match is_answer {
+                true => Cause {
+                    answer: true,
+                    buffer: Buffer::of_answer(data),
+                    ..cause
+                },
+                false => cause,
+            };
+            if self.event(now, event, aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;
                 self.not_run(now, Nothing::Event(raised.bytes_mut()), "no_room_raised");
                 self.state.raised.put_back(raised);
@@ -240,7 +254,9 @@ impl Chains {
             return Ok(Verdict::Nobody);
         }
         let creates = plan.creates.filter(|_| found.vacant.is_some());
-        room(state, &plan.bounds, found.keyed, cause)?;
+        if !cause.answer {
+            room(state, &plan.bounds, found.keyed, cause)?;
+        }
         room_to_create(state, creates, cause)?;
         if cause.is_answered() && !room_for_units(state, &plan.bounds, found.keyed) {
             state.counters.unit_limit += 1;

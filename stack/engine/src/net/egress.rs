@@ -6,6 +6,7 @@ use hawser_time::Instant;
 use crate::wire::{Medium, TxFrame};
 
 use super::address::{Ip, UNSPECIFIED, is_ipv4, is_unicast};
+use super::crc::Crc;
 use super::ethernet::{self, EtherType};
 use super::neighbour::{Resolved, Solicit};
 use super::verdict::{DropReason, Unreachable};
@@ -67,13 +68,13 @@ impl Interface {
     /// [`Interface::header_room`] free bytes, and `frame.csum` counts from the start of `head`.
     pub fn send(&mut self, now: Instant, net: &Net, frame: TxFrame) {
         self.outgoing.waiting.push(frame);
-        self.finish(now, net, 0);
+        self.finish(now, net, 0, None);
     }
 
     /// The same for the packet that was built in [`Interface::blank`]: one of several made together,
     /// or a super-segment. `number` is the (first) one's, counted from 0. It is IPv4's
-    /// identification, as a device counts it that cuts super-segments.
-    pub fn finish(&mut self, now: Instant, net: &Net, number: u16) {
+    /// identification, as a device counts it that cuts super-segments. `crc` is the packet's CRC-32, if it has one.
+    pub(crate) fn finish(&mut self, now: Instant, net: &Net, number: u16, crc: Option<&Crc>) {
         let link = self.link_len();
         let (mtu, gso_max, tx_csum) = (self.mtu, self.gso_max, self.tx_csum);
         let Some(frame) = self.outgoing.waiting.last_mut() else {
@@ -81,7 +82,8 @@ impl Interface {
         };
         frame.prio = net.prio;
         let written = write_network(net, frame, link, number, mtu, gso_max);
-        let complete = written.is_ok() && (tx_csum || checksum::complete(frame));
+        let covered = written.is_ok() && crc.is_none_or(|crc| cover(net, frame, link, crc));
+        let complete = covered && (tx_csum || checksum::complete(frame));
         if let Err(reason) = written.and(complete.then_some(()).ok_or(DropReason::Malformed)) {
             self.withdraw();
             self.counters.count(reason);
@@ -216,6 +218,20 @@ pub(crate) fn network_len(net: &Net) -> usize {
         ipv6::HEADER
     };
     header + if net.dst_port != 0 { udp::HEADER } else { 0 }
+}
+
+/// Computes a packet's CRC-32. Over IPv4 an invariant one makes UDP's checksum needless, which is none then.
+fn cover(net: &Net, frame: &mut TxFrame, link: usize, crc: &Crc) -> bool {
+    let network = network_len(net);
+    if net.dst_port == 0 && !checksum::complete(frame) || !crc.fill(frame, link, network) {
+        return false;
+    }
+    if crc.invariant && net.dst_port != 0 && is_ipv4(&net.dst_ip) {
+        frame.csum = None;
+        let field = link + network - udp::HEADER + udp::CHECKSUM;
+        frame.head[field..field + 2].fill(0);
+    }
+    true
 }
 
 /// Writes a packet's network header behind `link` bytes, if the packet is not too long.

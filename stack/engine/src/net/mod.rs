@@ -4,7 +4,7 @@
 //! [`Interface`] is the whole of it, for one wire. It is a machine like all others: frames and the
 //! time come in, packets for the engine and frames for the wire come out.
 //!
-//! * `address`, `checksum`: arithmetic
+//! * `address`, `checksum`, `crc`: arithmetic
 //! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
 //! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
@@ -17,6 +17,7 @@ mod arp;
 mod checksum;
 mod config;
 mod control;
+pub mod crc;
 mod egress;
 mod ethernet;
 mod icmp;

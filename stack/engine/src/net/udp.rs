@@ -13,6 +13,8 @@ use super::verdict::DropReason;
 pub const PROTOCOL: u8 = 17;
 /// Bytes of its header.
 pub const HEADER: usize = 8;
+/// Where its checksum stands.
+pub(super) const CHECKSUM: usize = 6;
 
 /// What a datagram's bytes are in two pieces, as the wire holds them.
 type Pieces<'a> = (&'a [u8], &'a [u8]);

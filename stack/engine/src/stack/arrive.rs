@@ -14,16 +14,16 @@ use std::io;
 use std::ops::Range;
 
 use bytemuck::from_bytes;
-use hawser_ir::abi::{Addr, Csum, EventHeader, ICMP_TOO_BIG, Icmp, Net, Packet};
+use hawser_ir::abi::{Csum, EventHeader, ICMP_TOO_BIG, Icmp, Net, Packet};
 use hawser_ir::buf::Input;
 use hawser_time::Instant;
 
 use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Denied, Nothing, Observer, Verdict};
 use crate::ids::same;
-use crate::net::{Ingress, udp};
+use crate::net::{Ingress, crc, udp};
 use crate::state::{Contexts, Errno, Guess};
-use crate::wire::Wire;
+use crate::wire::{RxFrame, Wire};
 
 /// Packets that are parsed ahead of their chains.
 const MAX_GROUP: usize = 32;
@@ -91,7 +91,7 @@ impl Stack {
         while next < frames.end && packets < MAX_GROUP && report.is_none() {
             let (frame, number) = (wire.frame(next), next);
             next += 1;
-            let mut take = |stack: &mut Stack, parser, net, (head, tail), csum| {
+            let mut take = |stack: &mut Stack, parser, net, (head, tail), csum, crc| {
                 let buffer = Buffer::after(&mut stack.last_buffer, head, tail);
                 let arrival = arrivals[packets].insert(Arrival {
                     frame: number,
@@ -101,14 +101,14 @@ impl Stack {
                     buffer,
                     events: 0..0,
                 });
-                stack.parse(parser, arrival, csum);
+                stack.parse(parser, arrival, csum, crc);
                 packets += usize::from(arrival.refused.is_none() || stack.chains.observer.is_set());
             };
             match self.interface.ingress(now, &frame) {
                 Ingress::Trimmed { net, head, tail } => {
                     match self.chains.tables.trimmed[net.protocol as usize] {
                         // Nobody can verify a checksum over what is missing.
-                        Some(parser) => take(self, parser, net, (head, tail), Csum::Complete),
+                        Some(parser) => take(self, parser, net, (head, tail), Csum::Complete, None),
                         None => self.interface.refuse_trimmed(),
                     }
                 }
@@ -117,10 +117,14 @@ impl Stack {
                     mut head,
                     mut tail,
                     mut csum,
-                    ..
+                    head_offset,
                 } => match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
                     Taker::Nobody => {}
-                    Taker::Parser(parser) => take(self, parser, net, (head, tail), csum),
+                    Taker::Parser(parser) => {
+                        let is_covered = self.chains.tables.invariant;
+                        let crc = is_covered.then(|| front(&frame, &net, head_offset));
+                        take(self, parser, net, (head, tail), csum, crc);
+                    }
                     Taker::NoParser => {
                         self.chains.state.counters.no_parser += 1;
                         if self.chains.observer.is_set() {
@@ -213,7 +217,7 @@ impl Stack {
     }
 
     /// Parses a packet. That the parser refuses it is counted.
-    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum) {
+    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, crc: Option<u32>) {
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
         chains.state.counters.inputs += 1;
         let Arrival {
@@ -222,7 +226,14 @@ impl Stack {
             ..
         } = arrival;
         net.path_mtu = self.interface.path_mtu(net.src_ip);
-        let packet = packet(net, (head, tail), arrival.buffer.addr(), csum);
+        let packet = Packet {
+            net,
+            head,
+            tail,
+            addr: arrival.buffer.addr(),
+            csum,
+            crc,
+        };
         let first = events.len();
         let parsed = chains.program.parse(parser, Input::Packet(packet), events);
         arrival.events = first..events.len();
@@ -248,6 +259,7 @@ impl Stack {
                 tail: &[],
                 addr: buffer.addr(),
                 csum: Csum::Complete,
+                crc: None,
             };
             let cause = Cause {
                 buffer,
@@ -262,14 +274,12 @@ impl Stack {
     }
 }
 
-fn packet<'a>(net: &'a Net, (head, tail): (&'a [u8], &'a [u8]), addr: Addr, csum: Csum) -> Packet<'a> {
-    Packet {
-        net,
-        head,
-        tail,
-        addr,
-        csum,
-    }
+/// The CRC-32 of what stands in front of a packet in its frame, whose transport header begins at `offset`.
+fn front(frame: &RxFrame<'_>, net: &Net, offset: u32) -> u32 {
+    let behind = if net.dst_port != 0 { udp::HEADER } else { 0 };
+    let end = offset as usize + behind;
+    let headers = frame.head.get(end.saturating_sub(usize::from(net.hdr_len))..end);
+    crc::front(headers.unwrap_or_default())
 }
 
 impl Work {

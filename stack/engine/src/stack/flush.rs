@@ -17,6 +17,9 @@ use crate::state::Pending;
 use crate::tables::Tables;
 use crate::wire::{TxFrame, Wire};
 
+/// The maximum number of bytes of a trailer: as many as `extract` reads.
+const MAX_TRAILER: usize = 64;
+
 impl Stack {
     /// Builds what waits and hands it to the wire; true when the wire took any.
     pub(crate) fn flush(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
@@ -102,8 +105,9 @@ impl Stack {
             {
                 let number = builder.pending.sent.packets;
                 if builder.frame(self.interface.blank()) {
-                    self.interface
-                        .finish(now, &builder.pending.record.net, number as u16);
+                    let record = &builder.pending.record;
+                    let crc = self.chains.tables.crcs[record.blueprint as usize].as_ref();
+                    self.interface.finish(now, &record.net, number as u16, crc);
                 } else {
                     self.interface.withdraw();
                     self.chains.state.counters.oversize += u64::from(builder.pending.sent.packets - number);
@@ -193,6 +197,7 @@ impl Builder<'_> {
         };
         let fits = built.len <= self.max_header
             && self.network + built.len + size as usize <= self.pending.sent.mtu as usize;
+        let header = room + built.len.saturating_sub(built.trailer);
         if fits {
             frame.head.truncate(room + built.len);
             frame.csum = built
@@ -203,6 +208,9 @@ impl Builder<'_> {
             self.bytes += piece.packets as usize * (self.network + built.len) + piece.len as usize;
         }
         self.pending.take_payload(piece.len as usize, &mut frame.payload);
+        if fits && built.trailer > 0 {
+            put_between(frame, header, built.trailer);
+        }
         fits
     }
 
@@ -276,4 +284,17 @@ impl Builder<'_> {
             header,
         )
     }
+}
+
+/// Puts the payload between the header, which ends at `at`, and the trailer. It is copied: whoever has a trailer has
+/// a checksum there, for which each byte is read anyway, and wires need not know of it.
+fn put_between(frame: &mut TxFrame, at: usize, trailer: usize) {
+    let mut end = [0; MAX_TRAILER];
+    let end = &mut end[..trailer.min(MAX_TRAILER)];
+    end.copy_from_slice(&frame.head[at..at + end.len()]);
+    frame.head.truncate(at);
+    for piece in frame.payload.drain(..) {
+        frame.head.extend_from_slice(piece.bytes());
+    }
+    frame.head.extend_from_slice(end);
 }

@@ -2,6 +2,7 @@
 //!
 //! * `arrive`, `flush`, `superframe`: frames received and sent
 //! * `request`, `messages`, `options`, `error`: what applications ask for
+//! * `verbs`: registered memory, and work on it
 //! * `swap`, `params`: another program, other params
 //! * `interact`, `observe`: the bus, and variables by name
 //! * `standing`: what a connection holds and waits for
@@ -19,6 +20,7 @@ mod standing;
 mod streams;
 mod superframe;
 mod swap;
+mod verbs;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -35,6 +37,7 @@ pub use params::AnotherProgram;
 pub use standing::Standing;
 pub use streams::Direction;
 pub use swap::{Step, StepError, Swap, SwapError};
+pub use verbs::WorkRequest;
 
 use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Tap};
 use crate::config::{ConfigError, StackConfig};
@@ -44,7 +47,7 @@ use crate::net::Interface;
 use crate::program::Program;
 use crate::rand::{Purpose, Rand};
 use crate::scalar;
-use crate::state::{Contexts, Guess, Handles, Packets, Ports, Raised, State, Timers};
+use crate::state::{Contexts, Guess, Handles, Packets, Ports, Raised, Regions, State, Timers};
 use crate::tables::{self, Tables};
 use crate::wire::{Caps, Wire};
 
@@ -144,6 +147,7 @@ impl Stack {
             timers: Timers::new(tables.timers_per_context),
             packets: Packets::new(module),
             raised: Raised::default(),
+            regions: Regions::default(),
             chunks: ChunkPool::default(),
             pages: PagePool::default(),
             tx_held: 0,

@@ -28,6 +28,14 @@ const OP_ZERO: Op = Op {
     local_port: 0,
     remote_port: 0,
     option: 0,
+    code: 0,
+    flags: 0,
+    key: 0,
+    remote_key: 0,
+    at: 0,
+    remote_at: 0,
+    value: 0,
+    swap: 0,
 };
 
 impl Stack {
@@ -94,6 +102,19 @@ impl Stack {
         local: Option<SocketAddr>,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
+        self.calls += 1;
+        self.connect_as(now, self.calls, remote, local, options)
+    }
+
+    /// The same under a number of the caller's.
+    pub(super) fn connect_as(
+        &mut self,
+        now: Instant,
+        number: u64,
+        remote: SocketAddr,
+        local: Option<SocketAddr>,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
         let source = local.filter(|local| !local.ip().is_unspecified());
         let source = source.map_or(ANYBODY.0, |local| net::to_bytes(local.ip()));
         let (source, far, path_mtu) = self.route(source, remote)?;
@@ -110,10 +131,9 @@ impl Stack {
             local: (source, port),
             remote: far,
         };
-        self.calls += 1;
         let op = Op {
             path_mtu,
-            sub: self.calls,
+            sub: number,
             ..op_of(&flow)
         };
         self.open(now, AppOp::Connect, op, flow, options)
@@ -531,6 +551,7 @@ impl Stack {
                     | AppOp::Message
                     | AppOp::Call
                     | AppOp::Open
+                    | AppOp::Post
                     | AppOp::Option => {}
                 }
                 return self.chains.state.defer(slot);
@@ -562,6 +583,15 @@ impl Stack {
         };
         let outcome = self.run(now, kind, parser, &op, &cause);
         !matches!(outcome, Err(Denied::NoRoom | Denied::Refused(Errno::AGAIN)))
+    }
+}
+
+/// Whether the program took a request that it may put off until later.
+pub(super) fn is_taken(outcome: Result<Verdict, Denied>) -> Result<bool, RequestError> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(Denied::NoRoom | Denied::Refused(Errno::AGAIN)) => Ok(false),
+        Err(denied) => Err(denied.into()),
     }
 }
 

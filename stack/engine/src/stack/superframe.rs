@@ -141,6 +141,7 @@ mod tests {
 
     const BUILT: Built = Built {
         len: 20,
+        trailer: 0,
         csum: Some((0, 16)),
     };
 
@@ -177,7 +178,7 @@ mod tests {
                 other[at] ^= 0x41;
                 assert!(joined.differs(index, &other, &BUILT), "packet {index}, byte {at}");
             }
-            assert!(joined.differs(index, &own, &Built { len: 20, csum: None }));
+            assert!(joined.differs(index, &own, &Built { csum: None, ..BUILT }));
             assert!(
                 joined.differs(index, &[own, vec![0; 4]].concat(), &BUILT),
                 "options"

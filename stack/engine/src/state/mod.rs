@@ -4,6 +4,7 @@
 //! * `contexts`: the program's memory, found by ids; `paged`: their table
 //! * `handles`: what applications hold, and the notices to them
 //! * `timers`, `packets`, `raised`, `ports`: what waits for its time, for the wire, for its chain; ports in use
+//! * `regions`: memory that applications share with it, by key
 //! * `memory`: how much of the shared memory one context may hold
 //! * `lifecycle`: what concerns several of them at once: notices about contexts, deferred requests, a
 //!   context's end
@@ -19,6 +20,7 @@ mod packets;
 mod paged;
 mod ports;
 mod raised;
+mod regions;
 mod slot;
 mod timers;
 
@@ -31,6 +33,8 @@ pub use handles::{Errno, Handle, Notice};
 pub(crate) use packets::{Buffers, Packets, Pending};
 pub(crate) use ports::{Ports, Taken};
 pub(crate) use raised::Raised;
+pub use regions::Region;
+pub(crate) use regions::{Regions, Span};
 pub(crate) use slot::Slot;
 pub(crate) use timers::Timers;
 
@@ -49,6 +53,8 @@ pub(crate) struct State {
     pub(crate) timers: Timers,
     pub(crate) packets: Packets,
     pub(crate) raised: Raised,
+    /// Memory that applications have registered.
+    pub(crate) regions: Regions,
     /// Memory of ordered data.
     pub(crate) chunks: ChunkPool,
     pub(crate) pages: PagePool,

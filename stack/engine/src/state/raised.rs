@@ -1,6 +1,7 @@
 //! Events raised by chains, which wait for theirs.
 //!
-//! Invariants: they run in the order in which they were raised; their number is bounded by
+//! Invariants: they run in the order in which they were raised, but for answers to instructions, which run right
+//! after the chain that asked; their number is bounded by
 //! [`crate::Limits::raised`]; their memory is used again.
 
 use std::collections::VecDeque;
@@ -16,6 +17,9 @@ pub(crate) struct RaisedEvent {
     /// The id of the context that it is for; `NONE`: of none.
     pub(crate) target: Id,
     words: Vec<u64>,
+    /// It answers an instruction, and with these bytes.
+    pub(crate) answer: bool,
+    pub(crate) data: Vec<u8>,
 }
 
 impl RaisedEvent {
@@ -23,12 +27,19 @@ impl RaisedEvent {
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         cast_slice_mut(&mut self.words)
     }
+
+    /// The same, and the bytes that an answer brings.
+    pub(crate) fn parts(&mut self) -> (&mut [u8], &[u8]) {
+        (cast_slice_mut(&mut self.words), &self.data)
+    }
 }
 
 /// Events that wait, and how many of them may run.
 #[derive(Debug, Default)]
 pub(crate) struct Raised {
     waiting: VecDeque<RaisedEvent>,
+    /// Answers of the chain that ran last.
+    answers: VecDeque<RaisedEvent>,
     spare: Vec<RaisedEvent>,
     /// How many may still run in this batch.
     pub(crate) budget: usize,
@@ -38,31 +49,56 @@ impl Raised {
     /// How many wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.answers.len()
     }
 
     /// Adds one for the context with this id; `NONE`: for none.
     pub(crate) fn push(&mut self, event: EventId, target: Id, bytes: &[u8]) {
-        let spare = self.spare.pop();
-        let mut raised = spare.unwrap_or(RaisedEvent {
+        let mut raised = self.blank(event, target, bytes.len(), Some(bytes));
+        raised.answer = false;
+        self.waiting.push_back(raised);
+    }
+
+    /// An answer to an instruction of a context, all zero; [`Raised::push_answer`] adds it.
+    pub(crate) fn answer(&mut self, event: EventId, target: Id, size: usize) -> RaisedEvent {
+        let mut answer = self.blank(event, target, size, None);
+        answer.answer = true;
+        answer
+    }
+
+    /// Adds an answer behind those of the same chain, and before all other events.
+    pub(crate) fn push_answer(&mut self, answer: RaisedEvent) {
+        self.answers.push_back(answer);
+    }
+
+    fn blank(&mut self, event: EventId, target: Id, size: usize, bytes: Option<&[u8]>) -> RaisedEvent {
+        let mut raised = self.spare.pop().unwrap_or(RaisedEvent {
             target,
             words: Vec::new(),
+            answer: false,
+            data: Vec::new(),
         });
         raised.target = target;
+        raised.data.clear();
         raised.words.clear();
-        raised.words.resize(bytes.len().div_ceil(8), 0);
+        raised.words.resize(size.div_ceil(8), 0);
         let room = raised.bytes_mut();
-        room[..bytes.len()].copy_from_slice(bytes);
+        if let Some(bytes) = bytes {
+            room[..size].copy_from_slice(bytes);
+        }
         let header = EventHeader {
             event: event.0 as u16,
             ..event_header(room)
         };
         set_event_header(room, &header);
-        self.waiting.push_back(raised);
+        raised
     }
 
-    /// Takes the oldest one out, while the batch's budget lasts.
+    /// Takes an answer out, and otherwise the oldest one, while the batch's budget lasts.
     pub(crate) fn take(&mut self) -> Option<RaisedEvent> {
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(answer);
+        }
         if self.budget == 0 {
             return None;
         }
@@ -76,7 +112,7 @@ impl Raised {
 
     /// The one that was taken last has run.
     pub(crate) fn finish(&mut self, raised: RaisedEvent) {
-        self.budget -= 1;
+        self.budget -= usize::from(!raised.answer);
         self.spare.push(raised);
     }
 }

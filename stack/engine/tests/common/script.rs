@@ -488,7 +488,9 @@ impl Program for Script {
                     AppOp::Abort => (ABORT, ids),
                     AppOp::Release => (RELEASE, ids),
                     AppOp::Option => (OPTION, ids),
-                    AppOp::Open | AppOp::Reset | AppOp::Stop => unreachable!("scripts register none of them"),
+                    AppOp::Open | AppOp::Reset | AppOp::Stop | AppOp::Post => {
+                        unreachable!("scripts register none of them")
+                    }
                     AppOp::Message | AppOp::Call => {
                         (CALL, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE])
                     }
@@ -539,7 +541,11 @@ impl Program for Script {
         packet.seq = packet.seq.wrapping_add(segment.len.into());
         image.copy_from_slice(bytes_of(&packet));
         if !self.tcp {
-            return Built { len: 12, csum: None };
+            return Built {
+                len: 12,
+                trailer: 0,
+                csum: None,
+            };
         }
         let last = segment.index + 1 == segment.count;
         header[4..8].copy_from_slice(&seq.to_be_bytes());
@@ -551,6 +557,7 @@ impl Program for Script {
         header[16..18].copy_from_slice(&(segment.len as u16 + 20).to_be_bytes());
         Built {
             len: 20,
+            trailer: 0,
             csum: Some((0, 16)),
         }
     }

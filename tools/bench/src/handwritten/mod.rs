@@ -81,6 +81,7 @@ impl Program for Handwritten {
             tail: &[],
             addr: 0,
             csum: hawser_ir::abi::Csum::Complete,
+            crc: None,
         };
         let (packet, op) = match &input {
             Input::Packet(packet) => (packet, &no_op),
@@ -167,7 +168,11 @@ impl Program for Handwritten {
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         if packet.blueprint != 0 || !holds(image, sizes()[tables::IMAGE]) {
-            return Built { len: 0, csum: None };
+            return Built {
+                len: 0,
+                trailer: 0,
+                csum: None,
+            };
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
         let Segment { index, count, len } = segment;

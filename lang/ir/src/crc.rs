@@ -1,0 +1,111 @@
+//! The CRC-32 of a blueprint: where it stands, and what it covers.
+
+use crate::{Blueprint, Fill, WireField};
+
+/// A CRC-32 field.
+#[derive(Clone, Copy, Debug)]
+pub struct CrcField<'a> {
+    /// In the header: bits before it.
+    pub at: u32,
+    /// It is the last field of the trailer; otherwise it counts as zeros itself.
+    pub in_trailer: bool,
+    /// Where the image holds it.
+    pub offset: u32,
+    /// See [`Fill::Crc32`].
+    pub invariant: bool,
+    /// First bit and number of bits of what counts as ones.
+    pub masked: &'a [(u32, u32)],
+}
+
+impl CrcField<'_> {
+    /// A byte of the header as it counts: masked bits as ones, the field itself as zeros.
+    #[must_use]
+    pub fn counted(&self, index: usize, byte: u8) -> u8 {
+        let within = |bit: usize, at: u32, bits: u32| bit.wrapping_sub(at as usize) < bits as usize;
+        (0..8).fold(byte, |value, n| {
+            let (bit, place) = (index * 8 + n, 0x80u8 >> n);
+            if !self.in_trailer && within(bit, self.at, 32) {
+                value & !place
+            } else if self.masked.iter().any(|(at, bits)| within(bit, *at, *bits)) {
+                value | place
+            } else {
+                value
+            }
+        })
+    }
+
+    /// The four bytes of a value on the wire: what stands in front of a packet in InfiniBand's invariant
+    /// CRC makes it that of a frame, whose least significant byte goes first.
+    #[must_use]
+    pub fn to_bytes(&self, crc: u32) -> [u8; 4] {
+        if self.invariant {
+            crc.to_le_bytes()
+        } else {
+            crc.to_be_bytes()
+        }
+    }
+}
+
+impl WireField {
+    /// The bits of a field that always has the same number of them.
+    #[must_use]
+    pub fn fixed_bits(&self) -> Option<u32> {
+        match self {
+            WireField::Bits { bits, .. } => Some(u32::from(*bits)),
+            WireField::Bytes { len, .. } => Some(len * 8),
+            WireField::Varint { .. }
+            | WireField::Opaque { .. }
+            | WireField::Nested { .. }
+            | WireField::Options { .. }
+            | WireField::Repeat { .. } => None,
+        }
+    }
+}
+
+impl Blueprint {
+    /// Its CRC-32, if it has one: in the header behind fields of fixed length.
+    #[must_use]
+    pub fn crc(&self) -> Option<CrcField<'_>> {
+        let parts = [(&self.header, false), (&self.trailer, true)];
+        parts.into_iter().find_map(|(fields, in_trailer)| {
+            let mut at = 0;
+            for field in fields {
+                if let WireField::Bits {
+                    fill: Some(Fill::Crc32 { masked, invariant }),
+                    offset,
+                    ..
+                } = field
+                {
+                    return Some(CrcField {
+                        at,
+                        in_trailer,
+                        offset: *offset,
+                        invariant: *invariant,
+                        masked,
+                    });
+                }
+                if !in_trailer {
+                    at += field.fixed_bits()?;
+                }
+            }
+            None
+        })
+    }
+
+    /// Bytes after the payload, without those of which another field says how many there are.
+    #[must_use]
+    pub fn trailer_len(&self) -> u32 {
+        let bits: u32 = self.trailer.iter().filter_map(WireField::fixed_bits).sum();
+        bits.div_ceil(8)
+    }
+
+    /// The maximum number of bytes of header and trailer.
+    #[must_use]
+    pub fn max_around(&self) -> u32 {
+        let counted = self.trailer.iter().map(|field| match field {
+            WireField::Opaque { cap, .. } => *cap,
+            _ => 0,
+        });
+        self.max_len + self.trailer_len() + counted.sum::<u32>()
+    }
+}

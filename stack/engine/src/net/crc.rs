@@ -1,0 +1,111 @@
+//! CRC-32 over packets that are sent, and what an invariant CRC covers in front of a program's packet.
+//!
+//! The invariant CRC of the InfiniBand architecture (annex A17, RoCEv2) holds from end to end: whatever routers
+//! change on the way counts as ones.
+
+use crc32fast::Hasher;
+use hawser_ir::{Blueprint, CrcField};
+
+use super::udp;
+use crate::wire::TxFrame;
+
+/// Bytes of ones that stand for InfiniBand's own link header.
+const LINK: [u8; 8] = [0xff; 8];
+/// The maximum number of bytes of the headers in front: IPv6's with some extension headers, and UDP's.
+const HEADERS: usize = 128;
+
+/// The CRC-32 of a blueprint's packets.
+#[derive(Clone, Debug)]
+pub struct Crc {
+    at: u32,
+    in_trailer: bool,
+    pub(crate) invariant: bool,
+    masked: Vec<(u32, u32)>,
+}
+
+impl Crc {
+    /// Of a blueprint that has one.
+    #[must_use]
+    pub fn of(blueprint: &Blueprint) -> Option<Crc> {
+        let field = blueprint.crc()?;
+        Some(Crc {
+            at: field.at,
+            in_trailer: field.in_trailer,
+            invariant: field.invariant,
+            masked: field.masked.to_vec(),
+        })
+    }
+
+    fn field(&self) -> CrcField<'_> {
+        CrcField {
+            at: self.at,
+            in_trailer: self.in_trailer,
+            offset: 0,
+            invariant: self.invariant,
+            masked: &self.masked,
+        }
+    }
+
+    /// Computes it for a frame whose network headers, `network` bytes of them, are written behind `link` bytes. The
+    /// payload of a packet with a trailer lies in the head, too. False when the frame is too short.
+    pub fn fill(&self, frame: &mut TxFrame, link: usize, network: usize) -> bool {
+        let field = self.field();
+        let start = link + network;
+        let at = match self.in_trailer {
+            true => frame.head.len().saturating_sub(size_of::<u32>()),
+            false => start + self.at as usize / 8,
+        };
+        if at < start || at + size_of::<u32>() > frame.head.len() {
+            return false;
+        }
+        let seed = if self.invariant {
+            front(&frame.head[link..start])
+        } else {
+            0
+        };
+        let mut crc = Hasher::new_with_initial(seed);
+        let covered = if self.in_trailer { at } else { frame.head.len() };
+        // Up to here bytes may count otherwise than they are.
+        let last = self.masked.iter().map(|(at, bits)| at + bits).max().unwrap_or(0);
+        let own = if self.in_trailer { 0 } else { self.at + u32::BITS };
+        let plain = (start + last.max(own).div_ceil(8) as usize).min(covered);
+        for (i, byte) in frame.head[start..plain].iter().enumerate() {
+            crc.update(&[field.counted(i, *byte)]);
+        }
+        crc.update(&frame.head[plain..covered]);
+        frame.payload.iter().for_each(|piece| crc.update(piece.bytes()));
+        frame.head[at..at + size_of::<u32>()].copy_from_slice(&field.to_bytes(crc.finalize()));
+        true
+    }
+}
+
+/// The CRC-32 of what stands in front of a program's packet: the link header that InfiniBand would have, and the
+/// network's headers, UDP's included. None of more headers than a host sends is right.
+#[must_use]
+pub fn front(headers: &[u8]) -> u32 {
+    let mut counted = [0; HEADERS];
+    let Some(counted) = counted.get_mut(..headers.len()) else {
+        return 0;
+    };
+    counted.copy_from_slice(headers);
+    let ones: &[usize] = match headers.first().map(|first| first >> 4) {
+        Some(4) => &[1, 8, 10, 11], // TOS, TTL, checksum
+        _ => &[1, 2, 3, 7],         // traffic class and flow label, hop limit
+    };
+    for at in ones {
+        if let Some(byte) = counted.get_mut(*at) {
+            *byte = 0xff;
+        }
+    }
+    if let Some(first) = counted.first_mut().filter(|first| **first >> 4 == 6) {
+        *first |= 0x0f;
+    }
+    let len = counted.len();
+    if let Some(checksum) = counted.get_mut(len.saturating_sub(udp::HEADER) + udp::CHECKSUM..) {
+        checksum.fill(0xff);
+    }
+    let mut crc = Hasher::new();
+    crc.update(&LINK);
+    crc.update(counted);
+    crc.finalize()
+}

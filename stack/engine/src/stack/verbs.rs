@@ -1,0 +1,110 @@
+//! Registered memory, queue pairs, and work on them: what an interface of verbs is made of.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_ir::AppOp;
+use hawser_ir::abi::Op;
+use hawser_time::Instant;
+
+use super::{RequestError, Stack};
+use crate::chain::{Buffer, Cause};
+use crate::state::{Handle, Region};
+use crate::tables::op_index;
+
+/// Work that is posted to a queue pair. What a kind of work does not use is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkRequest {
+    /// The application's number of it, which its completion has.
+    pub id: u64,
+    /// A `WORK_…` constant of [`hawser_ir::abi`].
+    pub code: u32,
+    /// `WORK_…` flags.
+    pub flags: u32,
+    /// Bytes.
+    pub len: u64,
+    /// The key of this end's memory, and where in it.
+    pub local: (u32, u64),
+    /// The key of the peer's memory, and where in it.
+    pub remote: (u32, u64),
+    /// What is compared or added; immediate data.
+    pub value: u64,
+    /// What is put in the compared value's place.
+    pub swap: u64,
+}
+
+impl Stack {
+    /// Whether the program's connections take work on registered memory.
+    #[must_use]
+    pub fn has_verbs(&self) -> bool {
+        self.chains.tables.app[op_index(AppOp::Post)].is_some()
+    }
+
+    /// Registers memory and returns its key, which this end and its peers use. Peers know the first byte by the
+    /// address `base`; `access` has `ACCESS_…` flags of [`hawser_ir::abi`]; a queue pair uses the memory of its own
+    /// `domain` alone.
+    ///
+    /// # Errors
+    /// [`RequestError::Limit`] when as many are registered as [`Limits::regions`](crate::Limits::regions) allows.
+    pub fn register(
+        &mut self,
+        region: Arc<Region>,
+        domain: u32,
+        access: u32,
+        base: u64,
+    ) -> Result<u32, RequestError> {
+        let state = &mut self.chains.state;
+        let key = state
+            .regions
+            .add((domain, access, base), region, state.limits.regions);
+        key.ok_or(RequestError::Limit("regions"))
+    }
+
+    /// Ends a key: from now on it opens nothing. False when it opened nothing in this domain.
+    pub fn deregister(&mut self, domain: u32, key: u32) -> bool {
+        self.chains.state.regions.remove(domain, key)
+    }
+
+    /// Opens this end of a queue pair under a number of the caller's. `options` come before the first packet, as with
+    /// [`Stack::connect_with`].
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing is left behind.
+    pub fn open_pair(
+        &mut self,
+        now: Instant,
+        number: u32,
+        remote: SocketAddr,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
+        self.connect_as(now, u64::from(number), remote, None, options)
+    }
+
+    /// Posts work. False when the program has no room for more now: completions make some.
+    ///
+    /// # Errors
+    /// See [`RequestError`]. [`RequestError::Unsupported`] when the program's connections take no work.
+    pub fn post(&mut self, now: Instant, handle: Handle, work: &WorkRequest) -> Result<bool, RequestError> {
+        let parser = self.chains.tables.app[op_index(AppOp::Post)];
+        let parser = parser.ok_or(RequestError::Unsupported(AppOp::Post))?;
+        let slot = self.context_of(handle)?;
+        let op = Op {
+            arg: work.id,
+            code: work.code,
+            flags: work.flags,
+            len: work.len,
+            key: work.local.0,
+            at: work.local.1,
+            remote_key: work.remote.0,
+            remote_at: work.remote.1,
+            value: work.value,
+            swap: work.swap,
+            ..self.op(slot)
+        };
+        let cause = Cause {
+            handle: Some(handle),
+            ..Cause::application(Buffer::default())
+        };
+        super::request::is_taken(self.run(now, AppOp::Post, parser, &op, &cause))
+    }
+}
