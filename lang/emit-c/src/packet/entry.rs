@@ -204,7 +204,7 @@ impl Emitter<'_> {
             ));
         }
         out.line("default:");
-        out.line("    return (hw_built){0, 0, 0};");
+        out.line("    return (hw_built){0, 0, 0, 0};");
         out.close("");
         out.close("");
         out.line("");

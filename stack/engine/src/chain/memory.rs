@@ -20,16 +20,18 @@ enum Operation {
     Write,
     CompareSwap,
     FetchAdd,
+    Set,
     Forget,
 }
 
 /// By name: what it does, and with how many arguments.
-const OPERATIONS: [(&str, Operation, usize); 6] = [
+const OPERATIONS: [(&str, Operation, usize); 7] = [
     ("memory_check", Operation::Check, 5),
     ("memory_read", Operation::Read, 5),
     ("memory_write", Operation::Write, 6),
     ("compare_swap", Operation::CompareSwap, 6),
     ("fetch_add", Operation::FetchAdd, 5),
+    ("memory_set", Operation::Set, 5),
     ("memory_forget", Operation::Forget, 2),
 ];
 
@@ -174,9 +176,9 @@ impl Effects<'_> {
                     ..Done::default()
                 }
             }
-            Operation::CompareSwap | Operation::FetchAdd => {
+            Operation::CompareSwap | Operation::FetchAdd | Operation::Set => {
                 let rights = if operation == Operation::CompareSwap { c } else { b };
-                if !at.is_multiple_of(WORD as u64) {
+                if operation != Operation::Set && !at.is_multiple_of(WORD as u64) {
                     return MISALIGNED;
                 }
                 let Some((region, from)) = regions.open(&span(WORD as u64, rights)) else {
@@ -188,6 +190,7 @@ impl Effects<'_> {
                 match operation {
                     Operation::CompareSwap if before == a => scalar::store(word, b),
                     Operation::FetchAdd => scalar::store(word, before.wrapping_add(a)),
+                    Operation::Set => scalar::store(word, a),
                     _ => {}
                 }
                 Done {

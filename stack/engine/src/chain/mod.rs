@@ -171,13 +171,11 @@ impl Chains {
             };
             let is_answer = raised.answer;
             let (event, data) = raised.parts();
-            let cause = match is_answer {
-                true => Cause {
-                    answer: true,
-                    buffer: Buffer::of_answer(data),
-                    ..cause
-                },
-                false => cause,
+            let cause = Cause {
+                answer: is_answer,
+                // Where an answer brings no bytes of its own, the packet's are still at hand.
+                buffer: if data.is_empty() { cause.buffer } else { Buffer::of_answer(data) },
+                ..cause
             };
             if self.event(now, event, aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;

@@ -1,0 +1,365 @@
+//! All of one stack: what its applications hold, and how the stack's notices find their queues.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use hawser_engine::{ByHandle, Handle, Notice, Region, RequestError, Stack, WorkRequest};
+use hawser_ir::abi;
+use hawser_time::Instant;
+
+use crate::VerbsError;
+use crate::completion::{CompletionQueue, Completions, WorkCompletion};
+use crate::memory::{Access, MemoryRegion, ProtectionDomain, Slice};
+use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+
+/// Places for inline bytes: one more than works may be posted.
+const PLACES: u64 = 129;
+/// Receives that may be posted before a pair answers its peer.
+const EARLY: usize = 256;
+/// The port of RoCEv2.
+const PORT: u16 = 4791;
+
+/// The verbs of one stack.
+#[derive(Debug)]
+pub struct Device {
+    domains: u32,
+    /// The number of the last queue pair: 24 bits, from any place on.
+    numbers: u32,
+    pairs: BTreeMap<QueuePair, Pair>,
+    by_handle: ByHandle<QueuePair>,
+    queues: Vec<Completions>,
+}
+
+impl Device {
+    /// Of a stack that nobody else uses for verbs. Numbers of queue pairs begin behind `seed`, so that those of a
+    /// process that begins anew are others.
+    ///
+    /// # Errors
+    /// [`VerbsError::Unsupported`].
+    pub fn new(stack: &Stack, seed: u32) -> Result<Device, VerbsError> {
+        let device = Device {
+            domains: 0,
+            numbers: seed,
+            pairs: BTreeMap::new(),
+            by_handle: ByHandle::default(),
+            queues: Vec::new(),
+        };
+        stack.has_verbs().then_some(device).ok_or(VerbsError::Unsupported)
+    }
+
+    /// A new protection domain: `ibv_alloc_pd`.
+    pub fn protection_domain(&mut self) -> ProtectionDomain {
+        self.domains += 1;
+        ProtectionDomain(self.domains)
+    }
+
+    /// Registers `len` bytes, all zero: `ibv_reg_mr`.
+    ///
+    /// # Errors
+    /// [`VerbsError::Stack`] when too much is registered.
+    pub fn register(
+        &mut self,
+        stack: &mut Stack,
+        domain: ProtectionDomain,
+        len: usize,
+        access: Access,
+    ) -> Result<MemoryRegion, VerbsError> {
+        let region = Region::new(len);
+        let key = stack.register(region.clone(), domain.0, access.0, 0)?;
+        Ok(MemoryRegion { domain, key, region })
+    }
+
+    /// Ends a region's key: `ibv_dereg_mr`. Peers that use it get an error, and what is under way writes nothing.
+    pub fn deregister(&mut self, stack: &mut Stack, region: &MemoryRegion) {
+        stack.deregister(region.domain.0, region.key);
+    }
+
+    /// A new completion queue: `ibv_create_cq`.
+    pub fn completion_queue(&mut self) -> CompletionQueue {
+        self.queues.push(Completions::default());
+        CompletionQueue(self.queues.len() - 1)
+    }
+
+    /// A new queue pair in the state RESET: `ibv_create_qp`.
+    pub fn queue_pair(&mut self, config: QueuePairConfig) -> QueuePair {
+        loop {
+            // 0 and 1 are InfiniBand's management.
+            self.numbers = (self.numbers.wrapping_add(1) & 0xff_ffff).max(2);
+            let pair = QueuePair(self.numbers);
+            if self.pairs.contains_key(&pair) {
+                continue;
+            }
+            let state = Pair {
+                config,
+                state: QueuePairState::Reset,
+                handle: None,
+                connection: None,
+                early: Vec::new(),
+                inline: None,
+                inlined: 0,
+            };
+            self.pairs.insert(pair, state);
+            return pair;
+        }
+    }
+
+    /// Where a queue pair is in its life.
+    #[must_use]
+    pub fn state(&self, pair: QueuePair) -> Option<QueuePairState> {
+        Some(self.pairs.get(&pair)?.state)
+    }
+
+    fn pair(&mut self, pair: QueuePair) -> Result<&mut Pair, VerbsError> {
+        self.pairs.get_mut(&pair).ok_or(VerbsError::Gone("queue pair"))
+    }
+
+    /// RESET becomes INIT: memory may be posted.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`].
+    pub fn to_init(&mut self, pair: QueuePair) -> Result<(), VerbsError> {
+        let there = self.pair(pair)?;
+        expect(there, QueuePairState::Reset, "become INIT")?;
+        there.state = QueuePairState::Init;
+        Ok(())
+    }
+
+    /// INIT becomes RTR: the pair answers its peer.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn to_ready_to_receive(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+        connection: &Connection,
+    ) -> Result<(), VerbsError> {
+        let there = self.pair(pair)?;
+        expect(there, QueuePairState::Init, "become RTR")?;
+        let remote = SocketAddr::new(connection.remote, PORT);
+        let options = connection.receiving(there.config.domain);
+        let handle = stack.open_pair(now, pair.0, remote, &options)?;
+        there.handle = Some(handle);
+        there.connection = Some(*connection);
+        there.state = QueuePairState::ReadyToReceive;
+        for work in std::mem::take(&mut there.early) {
+            stack.post(now, handle, &work)?;
+        }
+        self.by_handle.insert(handle, pair);
+        Ok(())
+    }
+
+    /// RTR becomes RTS: the pair may send.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn to_ready_to_send(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+    ) -> Result<(), VerbsError> {
+        let there = self.pair(pair)?;
+        expect(there, QueuePairState::ReadyToReceive, "become RTS")?;
+        let (Some(handle), Some(connection)) = (there.handle, there.connection) else {
+            return Err(VerbsError::Gone("queue pair"));
+        };
+        for (option, value) in connection.sending() {
+            stack.set_option(now, handle, option, value)?;
+        }
+        there.state = QueuePairState::ReadyToSend;
+        Ok(())
+    }
+
+    /// From INIT to RTS at once.
+    ///
+    /// # Errors
+    /// As those of [`Device::to_ready_to_receive`].
+    pub fn connect(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+        connection: &Connection,
+    ) -> Result<(), VerbsError> {
+        self.to_ready_to_receive(stack, now, pair, connection)?;
+        self.to_ready_to_send(stack, now, pair)
+    }
+
+    /// Posts work: `ibv_post_send`.
+    ///
+    /// # Errors
+    /// [`VerbsError::Full`], [`VerbsError::TooLong`], [`VerbsError::State`] before RTS, [`VerbsError::Gone`],
+    /// [`VerbsError::Stack`].
+    pub fn post_send(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+        request: &SendRequest,
+    ) -> Result<(), VerbsError> {
+        let there = self.pair(pair)?;
+        let (QueuePairState::ReadyToSend | QueuePairState::Error, Some(handle)) = (there.state, there.handle)
+        else {
+            return Err(VerbsError::State {
+                state: there.state,
+                what: "send",
+            });
+        };
+        let local = match &request.inline {
+            Some(bytes) => there.put_inline(stack, bytes)?,
+            None => request.local,
+        };
+        let mut work = request.work(local);
+        if there.config.signal_all {
+            work.flags |= abi::WORK_SIGNALED;
+        }
+        post(stack, now, handle, &work)?;
+        there.inlined += u64::from(request.inline.is_some());
+        Ok(())
+    }
+
+    /// Posts memory for one message of the peer, or for one write with immediate data: `ibv_post_recv`.
+    ///
+    /// # Errors
+    /// [`VerbsError::Full`], [`VerbsError::State`] before INIT, [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn post_receive(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+        id: u64,
+        local: Slice,
+    ) -> Result<(), VerbsError> {
+        let there = self.pair(pair)?;
+        let work = WorkRequest {
+            id,
+            code: abi::WORK_RECEIVE,
+            len: local.len,
+            local: (local.key, local.at),
+            ..WorkRequest::default()
+        };
+        match (there.state, there.handle) {
+            (QueuePairState::Reset, _) => Err(VerbsError::State {
+                state: there.state,
+                what: "receive",
+            }),
+            (_, Some(handle)) => post(stack, now, handle, &work),
+            (_, None) if there.early.len() < EARLY => {
+                there.early.push(work);
+                Ok(())
+            }
+            (_, None) => Err(VerbsError::Full),
+        }
+    }
+
+    /// The oldest completion that was not taken yet: `ibv_poll_cq`.
+    pub fn poll(&mut self, queue: CompletionQueue) -> Option<WorkCompletion> {
+        self.queues.get_mut(queue.0)?.poll()
+    }
+
+    /// Asks for one event with the next completion, or with the next that its peer solicited or that failed:
+    /// `ibv_req_notify_cq`.
+    pub fn request_event(&mut self, queue: CompletionQueue, solicited_only: bool) {
+        if let Some(queue) = self.queues.get_mut(queue.0) {
+            queue.want(solicited_only);
+        }
+    }
+
+    /// Whether the event that was asked for has come: `ibv_get_cq_event`.
+    pub fn take_event(&mut self, queue: CompletionQueue) -> bool {
+        self.queues.get_mut(queue.0).is_some_and(Completions::take_event)
+    }
+
+    /// Ends a queue pair: `ibv_destroy_qp`. What was posted is not reported any more.
+    pub fn destroy(&mut self, stack: &mut Stack, now: Instant, pair: QueuePair) {
+        let Some(there) = self.pairs.remove(&pair) else {
+            return;
+        };
+        if let Some(region) = there.inline {
+            stack.deregister(region.domain.0, region.key);
+        }
+        if let Some(handle) = there.handle {
+            self.by_handle.remove(&handle);
+            stack.finish(now, handle);
+        }
+    }
+
+    /// Takes a notice of the stack; false when it is not about a queue pair of this device.
+    pub fn notice(&mut self, handle: Handle, notice: &Notice) -> bool {
+        let Some(pair) = self.by_handle.get(&handle).copied() else {
+            return false;
+        };
+        let Some(there) = self.pairs.get_mut(&pair) else {
+            return false;
+        };
+        match notice {
+            Notice::Message(words) => {
+                let completion = WorkCompletion::of(pair.0, *words);
+                if completion.status != crate::Status::Success {
+                    there.state = QueuePairState::Error;
+                }
+                let queue = match completion.opcode {
+                    crate::Opcode::Receive | crate::Opcode::ReceiveWrite => there.config.receive_queue,
+                    _ => there.config.send_queue,
+                };
+                if let Some(queue) = self.queues.get_mut(queue.0) {
+                    queue.push(completion);
+                }
+            }
+            Notice::Closed | Notice::Failed(_) => there.state = QueuePairState::Error,
+            _ => {}
+        }
+        true
+    }
+}
+
+impl Pair {
+    /// Puts bytes where the program finds them until the work is done. The place that is next is free: there is one more
+    /// than works may be posted.
+    fn put_inline(&mut self, stack: &mut Stack, bytes: &[u8]) -> Result<Slice, VerbsError> {
+        if bytes.len() > MAX_INLINE {
+            return Err(VerbsError::TooLong {
+                len: bytes.len() as u64,
+                most: MAX_INLINE as u64,
+                what: "inline work",
+            });
+        }
+        let region = match &self.inline {
+            Some(region) => region,
+            None => {
+                let region = Region::new(PLACES as usize * MAX_INLINE);
+                let key = stack.register(region.clone(), self.config.domain.0, 0, 0)?;
+                self.inline.insert(MemoryRegion {
+                    domain: self.config.domain,
+                    key,
+                    region,
+                })
+            }
+        };
+        let at = self.inlined % PLACES * MAX_INLINE as u64;
+        region.write(at as usize, bytes);
+        Ok(region.slice(at, bytes.len() as u64))
+    }
+}
+
+fn expect(pair: &Pair, state: QueuePairState, what: &'static str) -> Result<(), VerbsError> {
+    if pair.state == state {
+        Ok(())
+    } else {
+        Err(VerbsError::State {
+            state: pair.state,
+            what,
+        })
+    }
+}
+
+fn post(stack: &mut Stack, now: Instant, handle: Handle, work: &WorkRequest) -> Result<(), VerbsError> {
+    match stack.post(now, handle, work) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(VerbsError::Full),
+        Err(RequestError::NotConnected) => Err(VerbsError::Gone("queue pair")),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,66 @@
+//! Registered memory, queue pairs and completion queues, in the words of libibverbs.
+//!
+//! A [`Device`] is what stands between an application and a stack whose program takes work on registered memory
+//! ([`Stack::has_verbs`]). It is a machine: it has no clock and no socket, and whoever drives the stack hands it the
+//! stack's notices.
+//!
+//! * `memory`: protection domains and memory regions
+//! * `pair`: queue pairs, their states and the work that is posted to them
+//! * `completion`: what became of it
+//! * `device`: all of one stack
+//!
+//! # Limits
+//! A work request has one piece of memory (`max_sge` 1); a queue pair has at most 128 works and 256 receives posted; a
+//! message has at most 2 GiB. Addresses of a region count from its first byte (`IBV_ACCESS_ZERO_BASED`).
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod completion;
+mod device;
+mod memory;
+mod pair;
+
+pub use completion::{CompletionQueue, Opcode, Status, WorkCompletion};
+pub use device::Device;
+pub use hawser_engine::Region;
+pub use memory::{Access, MemoryRegion, ProtectionDomain, Remote, Slice};
+pub use pair::{Connection, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+
+#[cfg(doc)]
+use hawser_engine::Stack;
+
+/// Why a call of a verb failed. What fails later is a [`WorkCompletion`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerbsError {
+    /// The stack's program has no work on registered memory.
+    #[error("the transport program takes no work on registered memory")]
+    Unsupported,
+    /// The queue pair is not in a state for it.
+    #[error("a queue pair in the state {state} cannot {what}")]
+    State {
+        /// Its state.
+        state: QueuePairState,
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// There is no such queue pair or completion queue any more.
+    #[error("there is no such {0} any more")]
+    Gone(&'static str),
+    /// As much is posted as there is room for: completions make some.
+    #[error("the queue is full: poll the completion queue")]
+    Full,
+    /// More bytes than the call takes.
+    #[error("{len} bytes are more than the {most} that {what} may have")]
+    TooLong {
+        /// Bytes given.
+        len: u64,
+        /// What there may be.
+        most: u64,
+        /// What has them.
+        what: &'static str,
+    },
+    /// The stack refused it.
+    #[error(transparent)]
+    Stack(#[from] hawser_engine::RequestError),
+}

@@ -1,0 +1,291 @@
+//! What is wrong comes back as the InfiniBand architecture names it, and writes nothing.
+
+use hawser_load::Engine;
+use hawser_verbs::{
+    Access, Connection, Opcode, Operation, QueuePairState, Remote, SendRequest, Slice, Status, VerbsError,
+};
+
+use super::stage::{SIZE, Stage, program};
+
+fn no_change(_: &mut Connection) {}
+
+/// How the first host's work ends, and that its peer's memory is as it was.
+fn outcome(change: impl Fn(&mut Connection), request: impl Fn(&Stage) -> SendRequest) -> Status {
+    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, change);
+    let request = request(&stage);
+    let now = stage.now;
+    let host = &mut stage.hosts[0];
+    host.own.write(0, &[0xab; 4096]);
+    host.device
+        .post_send(&mut host.stack, now, host.pair, &request)
+        .expect("there is room");
+    let mut seen = None;
+    let done = stage.run(|hosts, _| {
+        seen = seen.or_else(|| hosts[0].device.poll(hosts[0].queue));
+        seen.is_some()
+    });
+    assert!(done, "{request:?}");
+    let status = seen.expect("it is done").status;
+    assert_eq!(
+        stage.hosts[0].device.state(stage.hosts[0].pair),
+        Some(QueuePairState::Error)
+    );
+    assert!(
+        stage.hosts[1]
+            .shared
+            .region()
+            .bytes()
+            .iter()
+            .all(|byte| *byte == 0),
+        "{status}"
+    );
+    stage.assert_no_faults();
+    status
+}
+
+fn own(stage: &Stage, len: u64) -> Slice {
+    stage.hosts[0].own.slice(0, len)
+}
+
+fn write(stage: &Stage, remote: Remote, len: u64) -> SendRequest {
+    SendRequest::new(1, Operation::Write(remote), own(stage, len))
+}
+
+fn shared(stage: &Stage, at: u64) -> Remote {
+    stage.hosts[1].shared.remote(at)
+}
+
+#[test]
+fn memory_that_is_not_there_is_not_written() {
+    let wrong_key = |stage: &Stage| write(stage, Remote { key: 12345, at: 0 }, 100);
+    assert_eq!(outcome(no_change, wrong_key), Status::RemoteAccess);
+    let beyond = |stage: &Stage| write(stage, shared(stage, SIZE as u64 - 99), 100);
+    assert_eq!(outcome(no_change, beyond), Status::RemoteAccess);
+    let long = |stage: &Stage| write(stage, shared(stage, SIZE as u64 - 3999), 4000);
+    assert_eq!(
+        outcome(no_change, long),
+        Status::RemoteAccess,
+        "not even its first packets"
+    );
+    let overflow = |stage: &Stage| write(stage, shared(stage, u64::MAX - 10), 100);
+    assert_eq!(outcome(no_change, overflow), Status::RemoteAccess);
+    let local = |stage: &Stage| {
+        write(
+            stage,
+            Remote {
+                key: stage.hosts[1].own.key(),
+                at: 0,
+            },
+            100,
+        )
+    };
+    assert_eq!(
+        outcome(no_change, local),
+        Status::RemoteAccess,
+        "it may not be written by peers"
+    );
+}
+
+#[test]
+fn a_pair_that_allows_nothing_is_asked_in_vain() {
+    let nothing = |c: &mut Connection| c.access = Access::NONE;
+    let remote = |stage: &Stage| shared(stage, 0);
+    assert_eq!(outcome(nothing, |s| write(s, remote(s), 8)), Status::RemoteAccess);
+    let read = |s: &Stage| SendRequest::new(1, Operation::Read(remote(s)), own(s, 8));
+    assert_eq!(outcome(nothing, read), Status::RemoteAccess);
+    let add = |s: &Stage| {
+        SendRequest::new(
+            1,
+            Operation::FetchAdd {
+                remote: remote(s),
+                add: 1,
+            },
+            own(s, 8),
+        )
+    };
+    assert_eq!(outcome(nothing, add), Status::RemoteAccess);
+}
+
+#[test]
+fn an_atomic_operation_on_an_odd_address_is_invalid() {
+    let add = |s: &Stage| {
+        let remote = shared(s, 4);
+        SendRequest::new(1, Operation::FetchAdd { remote, add: 1 }, own(s, 8))
+    };
+    assert_eq!(outcome(no_change, add), Status::RemoteInvalidRequest);
+}
+
+#[test]
+fn memory_of_ones_own_that_is_not_there_fails_at_once() {
+    let wrong = |s: &Stage| {
+        SendRequest::new(
+            1,
+            Operation::Write(shared(s, 0)),
+            Slice {
+                key: 9,
+                at: 0,
+                len: 10,
+            },
+        )
+    };
+    assert_eq!(outcome(no_change, wrong), Status::LocalProtection);
+    let beyond = |s: &Stage| {
+        let local = s.hosts[0].own.slice(SIZE as u64 - 5, 10);
+        SendRequest::new(1, Operation::Read(shared(s, 0)), local)
+    };
+    assert_eq!(outcome(no_change, beyond), Status::LocalProtection);
+}
+
+#[test]
+fn a_message_without_memory_for_it_is_asked_for_again_and_given_up() {
+    let send = |s: &Stage| SendRequest::new(1, Operation::Send, own(s, 8));
+    let few = |c: &mut Connection| c.rnr_retries = 3;
+    assert_eq!(outcome(few, send), Status::ReceiverNotReady);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_given_up() {
+    let send = |s: &Stage| SendRequest::new(1, Operation::Write(shared(s, 0)), own(s, 8));
+    let elsewhere = |c: &mut Connection| c.pair ^= 0x1000;
+    assert_eq!(outcome(elsewhere, send), Status::RetriesExceeded);
+}
+
+/// A message that is longer than the memory posted for it fails at both ends, and so does what was posted behind it.
+#[test]
+fn a_message_that_is_too_long_fails_at_both_ends() {
+    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let now = stage.now;
+    let [a, b] = &mut stage.hosts;
+    for id in 0..2 {
+        let local = b.own.slice(0, 10);
+        b.device
+            .post_receive(&mut b.stack, now, b.pair, id, local)
+            .expect("there is room");
+        let request = SendRequest::new(id, Operation::Send, a.own.slice(0, 11));
+        a.device
+            .post_send(&mut a.stack, now, a.pair, &request)
+            .expect("there is room");
+    }
+    let mut seen = [Vec::new(), Vec::new()];
+    let done = stage.run(|hosts, _| {
+        for (host, seen) in hosts.iter_mut().zip(&mut seen) {
+            while let Some(completion) = host.device.poll(host.queue) {
+                seen.push((completion.id, completion.status));
+            }
+        }
+        seen.iter().all(|seen| seen.len() == 2)
+    });
+    assert!(done, "{seen:?}");
+    assert_eq!(seen[0], [(0, Status::RemoteInvalidRequest), (1, Status::Flushed)]);
+    assert_eq!(seen[1], [(0, Status::LocalLength), (1, Status::Flushed)]);
+    let host = &mut stage.hosts[0];
+    let request = SendRequest::new(9, Operation::Send, Slice::default());
+    host.device
+        .post_send(&mut host.stack, now, host.pair, &request)
+        .expect("it is flushed");
+    assert!(stage.run(|hosts, _| {
+        let seen = hosts[0].device.poll(hosts[0].queue);
+        seen.is_some_and(|seen| (seen.id, seen.status, seen.opcode) == (9, Status::Flushed, Opcode::Send))
+    }));
+}
+
+/// A region that ends under traffic: the peer gets an error, and nothing is written from then on.
+#[test]
+fn a_region_may_end_under_traffic() {
+    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let now = stage.now;
+    let [a, b] = &mut stage.hosts;
+    a.own.write(0, &[1; 1 << 16]);
+    let request = SendRequest::new(1, Operation::Write(b.shared.remote(0)), a.own.slice(0, 1 << 17));
+    a.device
+        .post_send(&mut a.stack, now, a.pair, &request)
+        .expect("there is room");
+    b.device.deregister(&mut b.stack, &b.shared.clone());
+    let mut seen = None;
+    assert!(stage.run(|hosts, _| {
+        seen = seen.or_else(|| hosts[0].device.poll(hosts[0].queue));
+        seen.is_some()
+    }));
+    assert_eq!(seen.expect("it is done").status, Status::RemoteAccess);
+    assert!(
+        stage.hosts[1]
+            .shared
+            .region()
+            .bytes()
+            .iter()
+            .all(|byte| *byte == 0)
+    );
+}
+
+#[test]
+fn a_send_invalidates_a_key_of_its_receiver() {
+    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let now = stage.now;
+    let [a, b] = &mut stage.hosts;
+    let local = b.own.slice(0, 10);
+    b.device
+        .post_receive(&mut b.stack, now, b.pair, 5, local)
+        .expect("there is room");
+    let request = SendRequest::inline(1, Operation::SendInvalidate(b.shared.key()), b"enough");
+    a.device
+        .post_send(&mut a.stack, now, a.pair, &request)
+        .expect("there is room");
+    let request = write(&stage, shared(&stage, 0), 4);
+    let a = &mut stage.hosts[0];
+    a.device
+        .post_send(&mut a.stack, now, a.pair, &request)
+        .expect("there is room");
+    let mut seen = [Vec::new(), Vec::new()];
+    assert!(stage.run(|hosts, _| {
+        for (host, seen) in hosts.iter_mut().zip(&mut seen) {
+            seen.extend(std::iter::from_fn(|| host.device.poll(host.queue)));
+        }
+        seen[0].len() == 2 && seen[1].len() == 1
+    }));
+    let statuses: Vec<Status> = seen[0].iter().map(|seen| seen.status).collect();
+    assert_eq!(statuses, [Status::Success, Status::RemoteAccess]);
+    let key = stage.hosts[1].shared.key();
+    assert_eq!((seen[1][0].invalidated, seen[1][0].len), (Some(key), 6));
+}
+
+#[test]
+fn states_come_one_after_the_other() {
+    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let host = &mut stage.hosts[0];
+    let config = hawser_verbs::QueuePairConfig {
+        domain: host.domain,
+        send_queue: host.queue,
+        receive_queue: host.queue,
+        signal_all: false,
+    };
+    let pair = host.device.queue_pair(config);
+    let request = SendRequest::inline(1, Operation::Send, b"early");
+    let error = host.device.post_send(&mut host.stack, stage.now, pair, &request);
+    let state = QueuePairState::Reset;
+    assert_eq!(error, Err(VerbsError::State { state, what: "send" }));
+    let connection = Connection::new([10, 0, 0, 2].into(), 5);
+    let error = host.device.connect(&mut host.stack, stage.now, pair, &connection);
+    assert_eq!(
+        error,
+        Err(VerbsError::State {
+            state,
+            what: "become RTR"
+        })
+    );
+    host.device.to_init(pair).expect("it is new");
+    let wrong = Connection {
+        mtu: 1000,
+        ..connection
+    };
+    assert!(matches!(
+        host.device.connect(&mut host.stack, stage.now, pair, &wrong),
+        Err(VerbsError::Stack(_))
+    ));
+    host.device
+        .connect(&mut host.stack, stage.now, pair, &connection)
+        .expect("it is possible");
+    assert_eq!(host.device.state(pair), Some(QueuePairState::ReadyToSend));
+    host.device.destroy(&mut host.stack, stage.now, pair);
+    let gone = host.device.post_send(&mut host.stack, stage.now, pair, &request);
+    assert_eq!(gone, Err(VerbsError::Gone("queue pair")));
+}
