@@ -87,7 +87,7 @@ pub use hawser_load::programs;
 pub use hawser_net::{
     Accepted, Connection, Device, Direction, Endpoint, Handle, Keepalive, Listener, MessageError,
     MessageOptions, MessageSocket, Network, OpenError, Options, Probe, RecvStream, Request, SendStream,
-    Stream, host, messages, options,
+    Stream, host, messages, options, verbs,
 };
 #[cfg(feature = "sim")]
 pub use hawser_runs::{self as sim, debug, mutants};

@@ -30,7 +30,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Move data",
-        &["send", "recv", "cat", "serve", "get", "rpc", "proxy", "gateway"],
+        &[
+            "send", "recv", "cat", "serve", "get", "rpc", "rdma", "proxy", "gateway",
+        ],
     ),
     ("Choose a transport", &["policy", "cib"]),
     (

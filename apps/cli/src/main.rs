@@ -27,8 +27,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
     attach, audit, bench, build, cat, check, cib, debug, demo, detach, dissector, emit, events, experiment,
-    explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, rpc,
-    script, send, serve, shrink, sim, steer, step, swarm, sweep, trace, watch,
+    explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, rdma, recv, replay,
+    rpc, script, send, serve, shrink, sim, steer, step, swarm, sweep, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -82,6 +82,8 @@ enum Command {
     Serve(serve::Args),
     Get(get::Args),
     #[command(subcommand)]
+    Rdma(rdma::Command),
+    #[command(subcommand)]
     Rpc(rpc::Command),
     Send(send::Args),
     Recv(recv::Args),
@@ -133,6 +135,7 @@ fn main() -> std::process::ExitCode {
         Command::Mutants(args) => mutants::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Rdma(command) => rdma::run(&command),
         Command::Rpc(command) => rpc::run(&command),
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),

@@ -118,6 +118,12 @@ pub enum ConfigError {
     /// A table of the program contradicts another one.
     #[error("the program's tables are broken: {0}")]
     Program(&'static str),
+    /// The program's packets cover headers that the wire does not show.
+    #[error(
+        "the program's packets have an invariant CRC over the network's headers, which a UDP socket does not show: \
+         use a device of packets, `packet:NAME` or `tun:NAME`"
+    )]
+    Invariant,
     /// The program's `start` could not be run.
     #[error("the program's `start` failed: {0}")]
     Start(&'static str),

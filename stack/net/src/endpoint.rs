@@ -44,8 +44,9 @@ pub struct Endpoint {
     changed: Option<Vec<Handle>>,
     /// When bytes were written since the last poll: they leave before the device is asked for
     /// packets, so that an answer does not wait for that, nor for another reading of the clock.
-    wrote: Option<Instant>,
+    pub(crate) wrote: Option<Instant>,
     messages: Messages,
+    pub(crate) verbs: Option<hawser_verbs::Device>,
     log: Log,
 }
 
@@ -95,6 +96,7 @@ impl Endpoint {
             changed: None,
             wrote: None,
             messages,
+            verbs: None,
             log: Log::default(),
         })
     }
@@ -112,7 +114,10 @@ impl Endpoint {
         busy |= self.stack.poll(now, &mut *self.device)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             log::state(&self.stack, handle, notice);
-            if !self.messages.note(&mut self.stack, now, handle, notice) {
+            let is_of_pair = |device: &mut hawser_verbs::Device| device.notice(handle, &notice);
+            if !self.verbs.as_mut().is_some_and(is_of_pair)
+                && !self.messages.note(&mut self.stack, now, handle, notice)
+            {
                 self.note(handle, notice);
             }
         }
@@ -626,7 +631,7 @@ impl Endpoint {
 
     /// The time of a request. What was written before leaves at the latest one's: time does not go
     /// backwards for the stack.
-    fn request_time(&mut self) -> Instant {
+    pub(crate) fn request_time(&mut self) -> Instant {
         let now = self.device.now();
         self.wrote = self.wrote.map(|_| now);
         now

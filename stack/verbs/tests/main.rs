@@ -5,6 +5,7 @@
 #[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
+mod capture;
 mod errors;
 mod stage;
 mod work;

@@ -111,6 +111,8 @@ impl Host {
 pub struct Stage {
     pub hosts: [Host; 2],
     pub now: Instant,
+    /// All packets that left, in order.
+    pub packets: Vec<Vec<u8>>,
 }
 
 impl Stage {
@@ -132,17 +134,31 @@ impl Stage {
                 .connect(&mut host.stack, START, host.pair, &connection);
             connected.expect("it is possible");
         }
-        Stage { hosts, now: START }
+        Stage {
+            hosts,
+            now: START,
+            packets: Vec::new(),
+        }
+    }
+
+    /// Both hosts do all that is to be done now; true when that was anything.
+    fn work(&mut self) -> bool {
+        let mut busy = false;
+        for host in &mut self.hosts {
+            busy |= host.work(self.now);
+            self.packets.extend(host.end.outbound.lock().iter().cloned());
+        }
+        busy
     }
 
     /// Runs until something is true of the hosts, or nothing happens any more; false then.
     pub fn run(&mut self, mut until: impl FnMut(&mut [Host; 2], Instant) -> bool) -> bool {
         loop {
-            while self.hosts.each_mut().map(|host| host.work(self.now)) != [false, false] {}
+            while self.work() {}
             if until(&mut self.hosts, self.now) {
                 return true;
             }
-            if self.hosts.each_mut().map(|host| host.work(self.now)) != [false, false] {
+            if self.work() {
                 continue;
             }
             let deadlines = self.hosts.iter().filter_map(|host| host.stack.next_deadline());

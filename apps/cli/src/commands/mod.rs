@@ -26,6 +26,7 @@ pub(crate) mod mutants;
 pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod proxy;
+pub(crate) mod rdma;
 pub(crate) mod recv;
 pub(crate) mod replay;
 pub(crate) mod rpc;

@@ -145,7 +145,7 @@ HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, s
     const hw_facts facts = {n + segment.len + 0, n, segment.len};
     hw_writer *out = &(hw_writer){header, room, 0};
     uint64_t sum HW_UNUSED = wire_write_P(run, h, facts, out);
-    hw_built built = {0, 0, 0};
+    hw_built built = {0, 0, 0, 0};
     built.len = (uint32_t)hw_min(out->at, room);
     return built;
 }

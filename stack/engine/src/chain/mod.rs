@@ -174,7 +174,11 @@ impl Chains {
             let cause = Cause {
                 answer: is_answer,
                 // Where an answer brings no bytes of its own, the packet's are still at hand.
-                buffer: if data.is_empty() { cause.buffer } else { Buffer::of_answer(data) },
+                buffer: if data.is_empty() {
+                    cause.buffer
+                } else {
+                    Buffer::of_answer(data)
+                },
                 ..cause
             };
             if self.event(now, event, aim, &cause) == Err(Denied::NoRoom) {

@@ -49,7 +49,7 @@ use crate::rand::{Purpose, Rand};
 use crate::scalar;
 use crate::state::{Contexts, Guess, Handles, Packets, Ports, Raised, Regions, State, Timers};
 use crate::tables::{self, Tables};
-use crate::wire::{Caps, Wire};
+use crate::wire::{Caps, Medium, Wire};
 
 /// How long timers wait when there was no room for their chains: 1 ms.
 const TIMER_RETRY: Duration = Duration::from_millis(1);
@@ -136,6 +136,9 @@ impl Stack {
         }
         let module = program.module();
         let tables = Tables::new(module)?;
+        if tables.invariant && caps.medium == Medium::Socket {
+            return Err(ConfigError::Invariant);
+        }
         tables::check_limits(&config.limits, &tables)?;
         let stream = |purpose| Rand::new(&config.seed, purpose);
         let key = stream(Purpose::Tables).key();

@@ -1,0 +1,253 @@
+//! `hawser rdma write`, `read`, `send`, `atomic`.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use hawser::Endpoint;
+use hawser::verbs::{
+    Access, CompletionQueue, Connection, MAX_INLINE, MemoryRegion, Operation, QueuePair, QueuePairConfig,
+    Remote, SendRequest, Slice, Status, VerbsError, WorkCompletion,
+};
+use hdrhistogram::Histogram;
+use serde_json::json;
+
+use super::control::{self, Hello, Kind, Welcome};
+use super::{Client, SLEEP, failed};
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+/// The longest time that the histogram distinguishes from longer ones: an hour, in nanoseconds.
+const LONGEST: u64 = 3_600_000_000_000;
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Quantiles that are reported.
+const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// The byte at a place of the memory that is read, and of what is written.
+pub(super) fn pattern(at: usize) -> u8 {
+    (at * 7 + at / 251) as u8
+}
+
+/// A client that is connected.
+struct Work<'a> {
+    args: &'a Client,
+    kind: Kind,
+    pair: QueuePair,
+    queue: CompletionQueue,
+    memory: MemoryRegion,
+    key: u32,
+    /// As long as this is there, the server keeps its end.
+    _control: TcpStream,
+}
+
+pub(super) fn run(args: &Client, kind: Kind) -> Outcome {
+    let mut endpoint = args.device.endpoint()?;
+    endpoint.verbs().map_err(|error| failed(&error))?;
+    let size = if kind == Kind::Atomic { 8 } else { args.size };
+    let work = begin(args, kind, size, &mut endpoint)?;
+    let (histogram, took) = work.all(&mut endpoint)?;
+    work.verify(&mut endpoint)?;
+    report(args, kind, size, &histogram, took);
+    Ok(())
+}
+
+/// Agrees with the server, and connects.
+fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -> Result<Work<'a>, Exit> {
+    let at = args.control;
+    let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
+    let mut control = TcpStream::connect_timeout(&at, PATIENCE).map_err(gone)?;
+    control.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
+    let own = args.device.address(None);
+    let own = own.ok_or_else(|| Exit::usage("there is no address to work from; give --addr"))?;
+    let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+    let (domain, queue) = (verbs.protection_domain(), verbs.completion_queue());
+    let memory = verbs.register(domain, size as usize, Access::LOCAL_WRITE);
+    let memory = memory.map_err(|error| failed(&error))?;
+    if kind != Kind::Read {
+        let bytes: Vec<u8> = (0..size as usize).map(pattern).collect();
+        memory.write(0, &bytes);
+    }
+    let pair = verbs.queue_pair(QueuePairConfig {
+        domain,
+        send_queue: queue,
+        receive_queue: queue,
+        signal_all: true,
+    });
+    verbs.to_init(pair).map_err(|error| failed(&error))?;
+    let hello = Hello {
+        kind,
+        size,
+        depth: args.depth,
+        mtu: args.mtu,
+        address: own,
+        pair: pair.number(),
+        first_packet: 0,
+    };
+    control::put(&mut control, &hello).map_err(gone)?;
+    let welcome: Welcome = control::take(&control).map_err(gone)?;
+    args.device.refuse_own(welcome.address)?;
+    let connection = Connection {
+        expected_packet: welcome.first_packet,
+        mtu: args.mtu,
+        ..Connection::new(welcome.address, welcome.pair)
+    };
+    let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+    verbs.connect(pair, &connection).map_err(|error| failed(&error))?;
+    Ok(Work {
+        args,
+        kind,
+        pair,
+        queue,
+        memory,
+        key: welcome.key,
+        _control: control,
+    })
+}
+
+impl Work<'_> {
+    fn request(&self, id: u64) -> SendRequest {
+        let len = self.memory.region().len() as u64;
+        let (remote, local) = (Remote { key: self.key, at: 0 }, self.memory.slice(0, len));
+        let operation = match self.kind {
+            Kind::Write => Operation::Write(remote),
+            Kind::Read => Operation::Read(remote),
+            Kind::Send => Operation::Send,
+            Kind::Atomic => Operation::FetchAdd { remote, add: 1 },
+        };
+        match self.kind {
+            Kind::Write | Kind::Send if len <= MAX_INLINE as u64 => {
+                SendRequest::inline(id, operation, &self.memory.region().bytes())
+            }
+            _ => SendRequest::new(id, operation, local),
+        }
+    }
+
+    /// Does all work: how long each took, and how long they took together.
+    fn all(&self, endpoint: &mut Endpoint) -> Result<(Histogram<u64>, Duration), Exit> {
+        let count = self.args.count;
+        let bar = progress::count(self.args.json, self.kind.name(), count);
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST, 3).map_err(Exit::environment)?;
+        let mut posted_at = vec![Instant::now(); self.args.depth as usize];
+        let (mut posted, mut done) = (0, 0);
+        let (begin, mut shown) = (Instant::now(), Instant::now());
+        while done < count {
+            let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+            while posted < count && posted - done < u64::from(self.args.depth) {
+                posted_at[(posted % u64::from(self.args.depth)) as usize] = Instant::now();
+                match verbs.post_send(self.pair, &self.request(posted)) {
+                    Ok(()) => posted += 1,
+                    Err(VerbsError::Full) => break,
+                    Err(error) => return Err(failed(&error)),
+                }
+            }
+            let mut is_busy = endpoint.poll().map_err(Exit::environment)?;
+            let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+            while let Some(completion) = verbs.poll(self.queue) {
+                self.check(&completion)?;
+                let began = posted_at[(done % u64::from(self.args.depth)) as usize];
+                let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                histogram.saturating_record(took);
+                done += 1;
+                is_busy = true;
+            }
+            if shown.elapsed() > SLEEP {
+                shown = Instant::now();
+                bar.set_position(done);
+            }
+            if !is_busy && !self.args.spin {
+                endpoint.wait(Some(SLEEP)).map_err(Exit::environment)?;
+            }
+        }
+        bar.finish_and_clear();
+        Ok((histogram, begin.elapsed()))
+    }
+
+    fn check(&self, completion: &WorkCompletion) -> Outcome {
+        match completion.status {
+            Status::Success => Ok(()),
+            status => Err(Exit::network(format!(
+                "the work with number {} has failed: {status}",
+                completion.id
+            ))),
+        }
+    }
+
+    /// Compares the server's memory with what it has to be.
+    fn verify(&self, endpoint: &mut Endpoint) -> Outcome {
+        let len = self.memory.region().len();
+        let expected: Vec<u8> = match self.kind {
+            Kind::Atomic => self.args.count.to_ne_bytes().to_vec(),
+            _ => (0..len).map(pattern).collect(),
+        };
+        if self.kind != Kind::Read {
+            self.memory.write(0, &vec![0; len]);
+            let local = Slice {
+                key: self.memory.key(),
+                at: 0,
+                len: len as u64,
+            };
+            let request = SendRequest::new(0, Operation::Read(Remote { key: self.key, at: 0 }), local);
+            let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+            verbs
+                .post_send(self.pair, &request)
+                .map_err(|error| failed(&error))?;
+            loop {
+                let is_busy = endpoint.poll().map_err(Exit::environment)?;
+                let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+                if let Some(completion) = verbs.poll(self.queue) {
+                    self.check(&completion)?;
+                    break;
+                }
+                if !is_busy {
+                    endpoint.wait(Some(SLEEP)).map_err(Exit::environment)?;
+                }
+            }
+        }
+        if self.memory.region().bytes()[..] == expected[..] {
+            Ok(())
+        } else {
+            Err(Exit::failed("the server's memory is not what it has to be"))
+        }
+    }
+}
+
+fn report(args: &Client, kind: Kind, size: u32, histogram: &Histogram<u64>, took: Duration) {
+    let seconds = took.as_secs_f64();
+    let count = histogram.len();
+    let rate = count as f64 / seconds;
+    let gbit = rate * f64::from(size) * 8.0 / 1e9;
+    if args.json {
+        let mut latency: serde_json::Map<String, serde_json::Value> = QUANTILES
+            .iter()
+            .map(|(name, quantile)| ((*name).to_owned(), histogram.value_at_quantile(*quantile).into()))
+            .collect();
+        latency.insert("min".to_owned(), histogram.min().into());
+        latency.insert("max".to_owned(), histogram.max().into());
+        let result = json!({
+            "operation": kind.name(),
+            "program": args.device.program(),
+            "engine": args.device.engine().name(),
+            "size": size,
+            "depth": args.depth,
+            "mtu": args.mtu,
+            "spin": args.spin,
+            "count": count,
+            "seconds": seconds,
+            "per_second": rate,
+            "gbit_per_second": gbit,
+            "latency_ns": latency,
+        });
+        println!("{result}");
+        return;
+    }
+    println!(
+        "{count} times {} of {size} bytes in {seconds:.2} s: {rate:.0} a second, {gbit:.3} Gbit/s",
+        kind.name()
+    );
+    let micros = |nanos: u64| format!("{:.1} µs", nanos as f64 / 1e3);
+    println!("  {:<8}{:>12}", "min", micros(histogram.min()));
+    for (name, quantile) in QUANTILES {
+        println!("  {name:<8}{:>12}", micros(histogram.value_at_quantile(quantile)));
+    }
+    println!("  {:<8}{:>12}", "max", micros(histogram.max()));
+}

@@ -1,0 +1,139 @@
+//! The verbs of an endpoint: registered memory and queue pairs over a program that has them.
+//!
+//! What is posted leaves with the next [`Endpoint::poll`], which also brings completions.
+
+use hawser_engine::Stack;
+use hawser_time::Instant;
+use hawser_verbs::Device;
+pub use hawser_verbs::{
+    Access, CompletionQueue, Connection, MAX_INLINE, MemoryRegion, Opcode, Operation, ProtectionDomain,
+    QueuePair, QueuePairConfig, QueuePairState, Region, Remote, SendRequest, Slice, Status, VerbsError,
+    WorkCompletion,
+};
+
+use crate::Endpoint;
+
+/// The verbs of an endpoint: see [`hawser_verbs::Device`], whose calls these are.
+pub struct Verbs<'a> {
+    device: &'a mut Device,
+    stack: &'a mut Stack,
+    /// What is posted leaves before the device is asked for packets.
+    wrote: &'a mut Option<Instant>,
+    now: Instant,
+}
+
+impl Endpoint {
+    /// Its verbs.
+    ///
+    /// # Errors
+    /// [`VerbsError::Unsupported`] when its program takes no work on registered memory.
+    pub fn verbs(&mut self) -> Result<Verbs<'_>, VerbsError> {
+        let now = self.request_time();
+        if self.verbs.is_none() {
+            // Pairs of a process that begins anew have other numbers.
+            let seed = (now.as_nanos() / 1000) as u32;
+            self.verbs = Some(Device::new(&self.stack, seed)?);
+        }
+        let device = self.verbs.as_mut().ok_or(VerbsError::Unsupported)?;
+        Ok(Verbs {
+            device,
+            stack: &mut self.stack,
+            wrote: &mut self.wrote,
+            now,
+        })
+    }
+}
+
+impl Verbs<'_> {
+    /// A new protection domain: `ibv_alloc_pd`.
+    pub fn protection_domain(&mut self) -> ProtectionDomain {
+        self.device.protection_domain()
+    }
+
+    /// Registers `len` bytes, all zero: `ibv_reg_mr`.
+    ///
+    /// # Errors
+    /// [`VerbsError::Stack`] when too much is registered.
+    pub fn register(
+        &mut self,
+        domain: ProtectionDomain,
+        len: usize,
+        access: Access,
+    ) -> Result<MemoryRegion, VerbsError> {
+        self.device.register(self.stack, domain, len, access)
+    }
+
+    /// Ends a region's key: `ibv_dereg_mr`.
+    pub fn deregister(&mut self, region: &MemoryRegion) {
+        self.device.deregister(self.stack, region);
+    }
+
+    /// A new completion queue: `ibv_create_cq`.
+    pub fn completion_queue(&mut self) -> CompletionQueue {
+        self.device.completion_queue()
+    }
+
+    /// A new queue pair in the state RESET: `ibv_create_qp`.
+    pub fn queue_pair(&mut self, config: QueuePairConfig) -> QueuePair {
+        self.device.queue_pair(config)
+    }
+
+    /// Where a queue pair is in its life.
+    #[must_use]
+    pub fn state(&self, pair: QueuePair) -> Option<QueuePairState> {
+        self.device.state(pair)
+    }
+
+    /// RESET becomes INIT.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`].
+    pub fn to_init(&mut self, pair: QueuePair) -> Result<(), VerbsError> {
+        self.device.to_init(pair)
+    }
+
+    /// From INIT to RTS: the pair answers its peer and may send. Both ends do it before either sends.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn connect(&mut self, pair: QueuePair, connection: &Connection) -> Result<(), VerbsError> {
+        self.device.connect(self.stack, self.now, pair, connection)
+    }
+
+    /// Posts work: `ibv_post_send`.
+    ///
+    /// # Errors
+    /// [`VerbsError::Full`] until completions make room; see [`Device::post_send`].
+    pub fn post_send(&mut self, pair: QueuePair, request: &SendRequest) -> Result<(), VerbsError> {
+        *self.wrote = Some(self.now);
+        self.device.post_send(self.stack, self.now, pair, request)
+    }
+
+    /// Posts memory for one message: `ibv_post_recv`.
+    ///
+    /// # Errors
+    /// [`VerbsError::Full`] until completions make room; see [`Device::post_receive`].
+    pub fn post_receive(&mut self, pair: QueuePair, id: u64, local: Slice) -> Result<(), VerbsError> {
+        self.device.post_receive(self.stack, self.now, pair, id, local)
+    }
+
+    /// The oldest completion that was not taken yet: `ibv_poll_cq`.
+    pub fn poll(&mut self, queue: CompletionQueue) -> Option<WorkCompletion> {
+        self.device.poll(queue)
+    }
+
+    /// Asks for one event with the next completion, or the next that is solicited or failed: `ibv_req_notify_cq`.
+    pub fn request_event(&mut self, queue: CompletionQueue, solicited_only: bool) {
+        self.device.request_event(queue, solicited_only);
+    }
+
+    /// Whether the event that was asked for has come: `ibv_get_cq_event`.
+    pub fn take_event(&mut self, queue: CompletionQueue) -> bool {
+        self.device.take_event(queue)
+    }
+
+    /// Ends a queue pair: `ibv_destroy_qp`.
+    pub fn destroy(&mut self, pair: QueuePair) {
+        self.device.destroy(self.stack, self.now, pair);
+    }
+}
