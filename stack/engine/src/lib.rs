@@ -14,7 +14,7 @@
 //! From the bottom to the top, each knowing those before it alone:
 //!
 //! * [`program`], [`wire`], [`net`]: what the engine knows of a program, of devices; below the transport
-//! * `config`, `tables`, `cuts`, `counters`, `rand`, `ids`, `scalar`: limits, a program's tables, small things
+//! * `config`, `tables`, `cuts`, `externs`, `counters`, `rand`, `ids`, `scalar`: limits, a program's tables, small things
 //! * `data`: ordered data, sent and received
 //! * `state`: all that outlives a call, each with its bound
 //! * `interact`: the state as a provider of the interactive layer
@@ -36,6 +36,7 @@ mod config;
 mod counters;
 mod cuts;
 mod data;
+mod externs;
 mod hash;
 mod ids;
 mod interact;
@@ -49,9 +50,10 @@ mod state;
 mod tables;
 pub mod wire;
 
-pub use chain::{Before, Counted, EventTap, Received, TapEvent, known_externs};
+pub use chain::{Before, Counted, EventTap, Received, TapEvent};
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
+pub use externs::known_externs;
 pub use hash::{ByHandle, ByNumber};
 pub use interact::schema;
 pub use rand::Seed;

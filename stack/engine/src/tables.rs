@@ -3,9 +3,9 @@
 use hawser_ir::abi::{ContextHeader, EventHeader};
 use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Source, StructId, Ty, When};
 
-use crate::chain::MemoryPlan;
 use crate::config::{ConfigError, Limits};
 use crate::cuts::Cuts;
+use crate::externs::MemoryPlan;
 use crate::net::crc::Crc;
 use crate::net::udp;
 use crate::scalar;

@@ -42,3 +42,89 @@ fn options(module: &Module) -> Option<String> {
             ))
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Interpreted;
+
+    /// A program whose `deploy` and other declarations hold these texts.
+    fn module(declarations: &str, body: &str, deploy: &str) -> Module {
+        let text = format!(
+            "event go : SYS_EVENT {{ }}\nevent asked : APP_EVENT {{ uint64 sub; }}\nevent came : NET_EVENT {{ }}\n\
+             context total {{ uint64 n; }}\n{declarations}\n\
+             void count(go ev, total t) {{ t.n += 1; {body} }}\n\
+             void ask(asked ev, total t) {{ t.n += ev.sub; }}\nvoid see(came ev, total t) {{ t.n += 1; }}\n\
+             go start() {{ go e; return e; }}\n\
+             dispatch d {{ go -> {{count}}; asked -> {{ask}}; came -> {{see}}; }}\n\
+             deploy {{ register_ep_chains(d); register_ctx_spec(total, GLOBAL); \
+             register_ev_parser(start, start); {deploy} }}\n"
+        );
+        let files = hawser_driver::Memory::new([("p.mtp", text.as_str())]);
+        let compilation = hawser_driver::compile_with(&files, Path::new("p.mtp"));
+        assert!(!compilation.failed(), "{}", compilation.render(false));
+        compilation.module.expect("no error, so a module")
+    }
+
+    fn refusal(module: Module) -> String {
+        Interpreted::new(module, &[])
+            .expect_err("it does not run")
+            .to_string()
+    }
+
+    #[test]
+    fn unsupported_constructs_are_refused_when_loaded() {
+        let app = "asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
+        let pure_extern = "extern uint64 cookie(uint64 a);\n\
+                           asked on_send(op_t op) { asked e; e.sub = cookie(op.arg); return e; }";
+        let send = "register_ev_parser(on_send, send);";
+        for (declarations, body, deploy, sentence) in [
+            (
+                "extern instr_t atomic(uint64 a) -> reported;\nevent reported : EVENT { }",
+                "emit atomic(1);",
+                "",
+                "p: it declares the extern atomic, which no target",
+            ),
+            (
+                pure_extern,
+                "",
+                send,
+                "p: it declares the extern cookie, which no target",
+            ),
+            (
+                "opt_t bulk { uint8 kind = 1; data_t data; }\nopt_union frame { bulk }\n\
+                 opt_list frames { uint32 type_select = 8; list<frame, 4> all; }\n\
+                 pkt_bp head { uint8 kind; frames f; }",
+                "",
+                "",
+                "p: its option bulk holds data_t, and payload inside options",
+            ),
+            (
+                app,
+                "",
+                send,
+                "p: it reads op.sub, which only `connect`, `open`, `message` and `call` have",
+            ),
+        ] {
+            let refusal = refusal(module(declarations, body, deploy));
+            assert!(refusal.starts_with(sentence), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn supported_constructs_are_not_refused() {
+        let net = "sched nic = PRIO(4) { control: FIFO, other: RANK, paced: RATE, each: RATE(PER_FLOW) };\n\
+                   came parse(pkt_t p, IPheader i) { came e; return e; }\n\
+                   asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
+        let deploy = "register_ev_parser(parse, ip(253)); register_ev_parser(on_send, message);";
+        let runs = module(
+            net,
+            "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other); emit set_queue_rate(nic.paced, 1000);",
+            deploy,
+        );
+        assert_eq!(unsupported(&runs), None);
+        assert!(Interpreted::new(runs, &[]).is_ok());
+    }
+}

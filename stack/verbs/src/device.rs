@@ -322,7 +322,7 @@ impl Pair {
         if bytes.len() > MAX_INLINE {
             return Err(VerbsError::TooLong {
                 len: bytes.len() as u64,
-                most: MAX_INLINE as u64,
+                limit: MAX_INLINE as u64,
                 what: "inline work",
             });
         }

@@ -51,12 +51,12 @@ pub enum VerbsError {
     #[error("the queue is full: poll the completion queue")]
     Full,
     /// More bytes than the call takes.
-    #[error("{len} bytes are more than the {most} that {what} may have")]
+    #[error("{len} bytes are more than the {limit} that {what} may have")]
     TooLong {
         /// Bytes given.
         len: u64,
         /// What there may be.
-        most: u64,
+        limit: u64,
         /// What has them.
         what: &'static str,
     },

@@ -26,8 +26,6 @@ use hawser_ir::{Bounds, ContextId};
 use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
-pub(crate) use memory::MemoryPlan;
-pub use memory::known_externs;
 pub use tap::{Before, Counted, EventTap, Received, TapEvent};
 pub(crate) use tap::{Nothing, Observer, Tap};
 

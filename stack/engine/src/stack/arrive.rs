@@ -121,8 +121,7 @@ impl Stack {
                 } => match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
                     Taker::Nobody => {}
                     Taker::Parser(parser) => {
-                        let is_covered = self.chains.tables.invariant;
-                        let crc = is_covered.then(|| front(&frame, &net, head_offset));
+                        let crc = self.front(&frame, &net, head_offset);
                         take(self, parser, net, (head, tail), csum, crc);
                     }
                     Taker::NoParser => {
@@ -138,10 +137,9 @@ impl Stack {
                             });
                             packets += 1;
                         }
-                        if net.dst_port == 0 {
-                            self.interface.unreachable_reply(now, &frame);
-                        } else {
-                            self.interface.refused_reply(now, &frame);
+                        match net.dst_port {
+                            0 => self.interface.unreachable_reply(now, &frame),
+                            _ => self.interface.refused_reply(now, &frame),
                         }
                     }
                 },
@@ -216,6 +214,18 @@ impl Stack {
         }
     }
 
+    /// The CRC-32 of what stands in front of a packet in its frame, whose transport header begins at `offset`, where the
+    /// program's packets cover that.
+    fn front(&self, frame: &RxFrame<'_>, net: &Net, offset: u32) -> Option<u32> {
+        if !self.chains.tables.invariant {
+            return None;
+        }
+        let behind = if net.dst_port != 0 { udp::HEADER } else { 0 };
+        let end = offset as usize + behind;
+        let headers = frame.head.get(end.saturating_sub(usize::from(net.hdr_len))..end);
+        Some(crc::front(headers.unwrap_or_default()))
+    }
+
     /// Parses a packet. That the parser refuses it is counted.
     fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, crc: Option<u32>) {
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
@@ -272,14 +282,6 @@ impl Stack {
             self.interface.lower_path(now, net.dst_ip, icmp.mtu);
         }
     }
-}
-
-/// The CRC-32 of what stands in front of a packet in its frame, whose transport header begins at `offset`.
-fn front(frame: &RxFrame<'_>, net: &Net, offset: u32) -> u32 {
-    let behind = if net.dst_port != 0 { udp::HEADER } else { 0 };
-    let end = offset as usize + behind;
-    let headers = frame.head.get(end.saturating_sub(usize::from(net.hdr_len))..end);
-    crc::front(headers.unwrap_or_default())
 }
 
 impl Work {

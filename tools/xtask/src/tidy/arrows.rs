@@ -49,7 +49,14 @@ pub(super) const RULES: &[Rule] = &[
     // Write a transport. Sockets of a program over a device, whatever the device.
     Rule {
         from: "stack/net",
-        to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"],
+        to: &[
+            "stack/verbs",
+            "stack/load",
+            "targets",
+            "stack/engine",
+            "lang/ir",
+            "interact/bus",
+        ],
     },
     // Join paths. A session sees a transport only through the trait `Carrier`.
     Rule {
@@ -172,6 +179,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         from: "stack/load",
         to: &["lang", "stack/engine"],
+    },
+    // An interface of the engine's requests; tests run it over programs.
+    Rule {
+        from: "stack/verbs",
+        to: &["stack/engine", "stack/load", "lang/ir"],
     },
     // A trace lets the interpreter repeat what a stack did.
     Rule {

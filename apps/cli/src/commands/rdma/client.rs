@@ -11,7 +11,7 @@ use hawser::verbs::{
 use hdrhistogram::Histogram;
 use serde_json::json;
 
-use super::control::{self, Hello, Kind, Welcome};
+use super::control::{self, Answer, Hello, Kind};
 use super::{Client, SLEEP, failed};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
@@ -19,7 +19,7 @@ use crate::progress;
 /// The longest time that the histogram distinguishes from longer ones: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
 /// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Quantiles that are reported.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
 
@@ -55,8 +55,8 @@ pub(super) fn run(args: &Client, kind: Kind) -> Outcome {
 fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -> Result<Work<'a>, Exit> {
     let at = args.control;
     let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
-    let mut control = TcpStream::connect_timeout(&at, PATIENCE).map_err(gone)?;
-    control.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
+    let mut control = TcpStream::connect_timeout(&at, TIMEOUT).map_err(gone)?;
+    control.set_read_timeout(Some(TIMEOUT)).map_err(gone)?;
     let own = args.device.address(None);
     let own = own.ok_or_else(|| Exit::usage("there is no address to work from; give --addr"))?;
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
@@ -84,12 +84,12 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
         first_packet: 0,
     };
     control::put(&mut control, &hello).map_err(gone)?;
-    let welcome: Welcome = control::take(&control).map_err(gone)?;
-    args.device.refuse_own(welcome.address)?;
+    let answer: Answer = control::take(&control).map_err(gone)?;
+    args.device.refuse_own(answer.address)?;
     let connection = Connection {
-        expected_packet: welcome.first_packet,
+        expected_packet: answer.first_packet,
         mtu: args.mtu,
-        ..Connection::new(welcome.address, welcome.pair)
+        ..Connection::new(answer.address, answer.pair)
     };
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
     verbs.connect(pair, &connection).map_err(|error| failed(&error))?;
@@ -99,7 +99,7 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
         pair,
         queue,
         memory,
-        key: welcome.key,
+        key: answer.key,
         _control: control,
     })
 }

@@ -44,7 +44,7 @@ pub(super) struct Hello {
 
 /// The server's, and the key of the memory that it has registered.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Welcome {
+pub(super) struct Answer {
     pub(super) address: IpAddr,
     pub(super) pair: u32,
     pub(super) first_packet: u32,

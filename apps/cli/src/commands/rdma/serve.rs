@@ -10,16 +10,16 @@ use hawser::verbs::{
 };
 use serde_json::json;
 
-use super::control::{self, Hello, Kind, Welcome};
+use super::control::{self, Answer, Hello, Kind};
 use super::{MAX_SIZE, SLEEP, Serve, failed};
 use crate::exit::{Exit, Outcome};
 
-/// The most clients at a time.
-const MOST: usize = 64;
+/// The maximum number of clients at a time.
+const MAX_CLIENTS: usize = 64;
 /// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// While somebody is served, the control connections are looked at so often.
-const LOOK: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// While somebody is served, the control connections are polled at so often.
+const CONTROL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A client that is served.
 struct Served {
@@ -49,15 +49,15 @@ pub(super) fn serve(args: &Serve) -> Outcome {
         false => println!("listening on {at}"),
     }
     let mut clients: Vec<Served> = Vec::new();
-    let (mut served, mut looked) = (0, Instant::now());
-    while args.clients.is_none_or(|most| served < most) {
+    let (mut served, mut polled) = (0, Instant::now());
+    while args.clients.is_none_or(|count| served < count) {
         let is_busy = endpoint.poll().map_err(Exit::environment)?;
         for client in &mut clients {
             client.work(&mut endpoint)?;
         }
-        if looked.elapsed() > LOOK {
-            looked = Instant::now();
-            if clients.len() < MOST
+        if polled.elapsed() > CONTROL_INTERVAL {
+            polled = Instant::now();
+            if clients.len() < MAX_CLIENTS
                 && let Some(client) = accept(args, &listener, &mut endpoint)?
             {
                 clients.push(client);
@@ -65,7 +65,11 @@ pub(super) fn serve(args: &Serve) -> Outcome {
             served += part(args, &mut endpoint, &mut clients)?;
         }
         if !is_busy && !args.spin {
-            let limit = if clients.is_empty() { SLEEP } else { LOOK };
+            let limit = if clients.is_empty() {
+                SLEEP
+            } else {
+                CONTROL_INTERVAL
+            };
             endpoint.wait(Some(limit)).map_err(Exit::environment)?;
         }
     }
@@ -79,7 +83,7 @@ fn accept(args: &Serve, listener: &TcpListener, endpoint: &mut Endpoint) -> Resu
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         Err(error) => return Err(Exit::environment(error)),
     };
-    match welcome(args, control, endpoint) {
+    match agree(args, control, endpoint) {
         Ok(client) => Ok(Some(client)),
         Err(error) => {
             eprintln!("warning: the client at {from} is not served: {error}");
@@ -88,12 +92,12 @@ fn accept(args: &Serve, listener: &TcpListener, endpoint: &mut Endpoint) -> Resu
     }
 }
 
-fn welcome(args: &Serve, control: TcpStream, endpoint: &mut Endpoint) -> Result<Served, String> {
+fn agree(args: &Serve, control: TcpStream, endpoint: &mut Endpoint) -> Result<Served, String> {
     control
         .set_nonblocking(false)
         .map_err(|error| error.to_string())?;
     control
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(TIMEOUT))
         .map_err(|error| error.to_string())?;
     let hello: Hello = control::take(&control).map_err(|error| error.to_string())?;
     let address = args.device.address(Some(hello.address));
@@ -103,13 +107,13 @@ fn welcome(args: &Serve, control: TcpStream, endpoint: &mut Endpoint) -> Result<
         return Err("it wants more than a server gives".to_owned());
     }
     let mut client = begin(endpoint, control, &hello).map_err(|error| error.to_string())?;
-    let welcome = Welcome {
+    let answer = Answer {
         address,
         pair: client.pair.number(),
         first_packet: 0,
         key: client.memory.key(),
     };
-    control::put(&mut client.control, &welcome).map_err(|error| error.to_string())?;
+    control::put(&mut client.control, &answer).map_err(|error| error.to_string())?;
     client
         .control
         .set_nonblocking(true)

@@ -1,0 +1,134 @@
+//! `hawser rdma`, two processes at the ends of a pair of Ethernet devices.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+
+use hawser::host::netns::{Namespace, Netlink};
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
+use serde_json::Value;
+
+const TESTS: &[Test] = tests![
+    memory_of_another_process_is_written_read_and_changed,
+    what_does_not_fit_together_is_said,
+];
+
+fn main() -> ExitCode {
+    in_user_namespace("hawser rdma between two processes", TESTS)
+}
+
+/// A process that ends with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn rdma(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    command.arg("rdma").args(arguments.split(' '));
+    command
+}
+
+/// A test in a network of two devices.
+fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
+    Namespace::create()?.run(|| -> TestResult {
+        let mut netlink = Netlink::open()?;
+        netlink.bring_up("lo")?;
+        netlink.add_veth("hawser0", "hawser1", &Namespace::current()?)?;
+        netlink.bring_up("hawser0")?;
+        netlink.bring_up("hawser1")?;
+        test()
+    })?
+}
+
+/// A server that has said that it listens, and what it says afterwards.
+fn serve(more: &str) -> TestResult<(Running, impl BufRead)> {
+    let arguments = format!("serve --program roce --dev packet:hawser0 --addr 10.9.0.1/24 --json{more}");
+    let mut server = Running(rdma(&arguments).stdout(Stdio::piped()).spawn()?);
+    let stdout = server.0.stdout.take().ok_or("a pipe")?;
+    let mut lines = BufReader::new(stdout);
+    assert_eq!(next(&mut lines)?["listening"], "127.0.0.1:18515");
+    Ok((server, lines))
+}
+
+fn next(lines: &mut impl BufRead) -> TestResult<Value> {
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+fn work(kind: &str, more: &str) -> TestResult<Output> {
+    let device = "--dev packet:hawser1 --addr 10.9.0.2/24";
+    Ok(rdma(&format!("{kind} {device} {more}")).output()?)
+}
+
+/// The client itself compares the server's memory with what it has to be.
+fn memory_of_another_process_is_written_read_and_changed() -> TestResult {
+    between_devices(|| {
+        let (_server, mut lines) = serve("")?;
+        for (kind, size, more) in [
+            ("write", 64, "--depth 4"),
+            ("write", 100_001, "--mtu 256"),
+            ("read", 1, ""),
+            ("read", 70_003, "--depth 3"),
+            ("send", 5_000, "--depth 8"),
+            ("atomic", 8, "--depth 16 --spin"),
+        ] {
+            let more = format!("--program roce --json --count 50 --size {size} {more}");
+            let output = work(kind, more.trim())?;
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{kind}: {errors}");
+            let result: Value = serde_json::from_slice(&output.stdout)?;
+            assert_eq!(
+                (&result["operation"], &result["count"]),
+                (&kind.into(), &50.into())
+            );
+            assert_eq!(result["size"], size, "{result}");
+            let latency = |name: &str| result["latency_ns"][name].as_u64().unwrap_or(0);
+            assert!(0 < latency("min") && latency("min") <= latency("p50"), "{result}");
+            assert!(latency("p50") <= latency("max"), "{result}");
+            let served = next(&mut lines)?;
+            assert_eq!(
+                (&served["served"], &served["failed"]),
+                (&kind.into(), &Value::Null)
+            );
+            assert_eq!(served["messages"], if kind == "send" { 50 } else { 0 });
+        }
+        Ok(())
+    })
+}
+
+fn what_does_not_fit_together_is_said() -> TestResult {
+    between_devices(|| {
+        let refused = |kind: &str, more: &str, code, text: &str| -> TestResult {
+            let output = work(kind, more)?;
+            let errors = String::from_utf8(output.stderr)?;
+            assert_eq!(output.status.code(), Some(code), "{errors}");
+            assert!(errors.contains(text), "{errors}");
+            Ok(())
+        };
+        let none =
+            "the transport program takes no work on registered memory: choose one that does, --program roce";
+        refused("write", "--program tcp", 3, none)?;
+        refused(
+            "read",
+            "--program roce",
+            5,
+            "the server at 127.0.0.1:18515 does not answer",
+        )?;
+        refused(
+            "read",
+            "--program roce --mtu 1000",
+            2,
+            "it is 256, 512, 1024, 2048 or 4096",
+        )?;
+        let socket = rdma("serve --program roce --dev udp:127.0.0.1:4791").output()?;
+        let errors = String::from_utf8(socket.stderr)?;
+        assert_eq!(socket.status.code(), Some(4), "{errors}");
+        assert!(errors.contains("which a UDP socket does not show"), "{errors}");
+        Ok(())
+    })
+}

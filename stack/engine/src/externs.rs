@@ -1,0 +1,85 @@
+//! The externs that the engine provides: instructions on registered memory, declared in `std/memory.mtp`.
+
+use hawser_ir::{EventId, Module, Struct, Ty};
+
+/// What an instruction does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Check,
+    Read,
+    Write,
+    CompareSwap,
+    FetchAdd,
+    Set,
+    Forget,
+}
+
+/// By name: what it does, and with how many arguments.
+const OPERATIONS: [(&str, Operation, usize); 7] = [
+    ("memory_check", Operation::Check, 5),
+    ("memory_read", Operation::Read, 5),
+    ("memory_write", Operation::Write, 6),
+    ("compare_swap", Operation::CompareSwap, 6),
+    ("fetch_add", Operation::FetchAdd, 5),
+    ("memory_set", Operation::Set, 5),
+    ("memory_forget", Operation::Forget, 2),
+];
+
+/// The maximum number of arguments.
+pub(crate) const MAX_ARGS: usize = 6;
+
+/// The fields of an answer, with their types.
+const FIELDS: [(&str, u8); 4] = [("result", 8), ("value", 64), ("addr", 64), ("len", 32)];
+
+/// An instruction on memory, and how its answer lies in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryPlan {
+    pub(crate) operation: Operation,
+    pub(crate) args: usize,
+    pub(crate) answer: EventId,
+    /// Bytes of the answer.
+    pub(crate) size: usize,
+    /// Where the answer has its [`FIELDS`].
+    pub(crate) fields: [usize; 4],
+}
+
+impl MemoryPlan {
+    /// Of the extern with this number; nothing when no target provides it.
+    pub(crate) fn of(module: &Module, number: usize) -> Option<MemoryPlan> {
+        let known = module.externs.get(number)?;
+        let (_, operation, args) = OPERATIONS.iter().find(|(name, ..)| *name == known.name)?;
+        let answer = known
+            .answer
+            .filter(|_| !known.pure_ && known.args as usize == *args)?;
+        let body = module.structure(module.events.get(answer.0 as usize)?.body);
+        Some(MemoryPlan {
+            operation: *operation,
+            args: *args,
+            answer,
+            size: body.size as usize,
+            fields: fields(body)?,
+        })
+    }
+}
+
+fn fields(body: &Struct) -> Option<[usize; 4]> {
+    let mut found = [0; 4];
+    for (place, (name, bits)) in found.iter_mut().zip(FIELDS) {
+        let field = body.fields.iter().find(|field| field.name == name)?;
+        let fits = match &field.ty {
+            Ty::Addr => bits == 64,
+            ty => ty.width().is_some_and(|(width, _)| width == bits),
+        };
+        *place = fits.then_some(field.offset as usize)?;
+    }
+    Some(found)
+}
+
+/// Whether a program's instructions on memory are all known.
+///
+/// # Errors
+/// The name of one that no target provides.
+pub fn known_externs(module: &Module) -> Result<(), &str> {
+    let unknown = (0..module.externs.len()).find(|number| MemoryPlan::of(module, *number).is_none());
+    unknown.map_or(Ok(()), |number| Err(&module.externs[number].name))
+}
