@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
@@ -22,8 +22,10 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::new([10, 0, 0, host + 1].into(), 4433)
 }
 
+/// The program; `HAWSER_QUIC_LITE` names another file, which `cargo xtask mutants` does.
 fn program(engine: Engine) -> Arc<dyn Program> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/quic-lite/quic-lite.mtp");
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/quic-lite/quic-lite.mtp");
+    let file = std::env::var_os("HAWSER_QUIC_LITE").map_or_else(own, PathBuf::from);
     let program = resolve_on(Some(engine), file.to_str().expect("a path in UTF-8"), &[]);
     program.unwrap_or_else(|error| panic!("{error}"))
 }

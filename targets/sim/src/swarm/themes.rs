@@ -333,8 +333,8 @@ fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     let rate = rng.between(500_000, 1_500_000);
     let delay = span(rng, MILLISECOND, 60 * MILLISECOND).0;
     perfect(&mut scenario.link[0], rate, delay);
-    // Not before both ends have the connection, also where its first packets are full ones, as QUIC's: an end whose peer
-    // fell before would take the next one for it.
+    // Not before both ends have the connection, also where its first packets are full ones: an end whose peer fell before
+    // would take the next one for it.
     let full_packet = 1500 * 8 * SECOND / rate;
     old_packets(&mut scenario.link[0], rng);
     let link = &mut scenario.link[0];
