@@ -1,6 +1,7 @@
 //! What carries calls over a program whose connections have streams within them: each call has one of its own, with its
 //! message in one direction and the reply in the other. All calls to a peer share a connection.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -93,9 +94,8 @@ impl Streamed {
         now: Instant,
         peer: SocketAddr,
     ) -> Result<(), RequestError> {
-        if !self.connections.contains_key(&peer) {
-            let connection = stack.connect(now, peer, None)?;
-            self.connections.insert(peer, (connection, false));
+        if let Entry::Vacant(place) = self.connections.entry(peer) {
+            place.insert((stack.connect(now, peer, None)?, false));
         }
         Ok(())
     }
