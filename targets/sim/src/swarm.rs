@@ -138,8 +138,11 @@ fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
         return;
     }
     let longest = if rng.chance(0.5) { SECOND } else { EARLY };
+    // Where a host goes down, not before both ends have the connection.
+    let falls = scenario.at.iter().any(|change| change.host.is_some());
+    let first = if falls { scenario.at[0].time.0 } else { 0 };
     let mut rebind: Vec<Span> = (0..rng.between(1, 3))
-        .map(|_| span(rng, MILLISECOND, longest))
+        .map(|_| Span(first + span(rng, MILLISECOND, longest).0))
         .collect();
     rebind.sort_unstable();
     scenario.link[0].nat = Some(Nat {
@@ -498,6 +501,33 @@ mod tests {
                 (&Rules::healed(), &Rules::healed())
             );
         }
+    }
+
+    /// Four packets of each end, full ones, come before anything goes wrong.
+    #[test]
+    fn a_host_goes_down_only_after_both_ends_have_the_connection() {
+        let subject = Subject {
+            udp_port: Some(4433),
+            ..EVERYTHING
+        };
+        let mut translated = 0;
+        for seed in 0..1000 {
+            let drawn = scenario(seed, &subject);
+            if drawn.at.iter().all(|change| change.host.is_none()) {
+                continue;
+            }
+            let link = &drawn.link[0];
+            let rate = link.both.rate.expect("a rate").0;
+            let open = 4 * link.both.delay.expect("a delay").0 + 4 * (1500 * 8 * SECOND / rate);
+            let rebindings: Vec<Span> = link.nat.iter().flat_map(|nat| nat.rebind.clone()).collect();
+            let changes = drawn.at.iter().map(|change| change.time);
+            assert!(
+                changes.chain(rebindings.clone()).all(|time| time.0 >= open),
+                "seed {seed}"
+            );
+            translated += usize::from(!rebindings.is_empty());
+        }
+        assert!(translated > 0);
     }
 
     /// Each condition stands in some of 300 seeds where the program can do it, and in none where it cannot.

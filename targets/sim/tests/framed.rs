@@ -1,4 +1,4 @@
-//! Flows of calls over programs that offer streams alone: messages are framed on connections.
+//! Flows of calls over programs that offer connections alone: messages are framed on them, or each call is a stream within one.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -118,6 +118,61 @@ fn a_call_whose_connection_fails_is_reported() {
     assert!(first.is_some_and(|fault| fault.starts_with(expected)), "{report}");
     let ends = report.flows[0].ends.as_ref().expect("it failed");
     assert_eq!([&ends[0].host, &ends[1].host], ["h0", "h1"]);
+}
+
+/// A connection with streams within it has one for each call, through losses; calls in both directions between two hosts have
+/// two connections.
+#[test]
+fn each_call_is_a_stream_of_its_own_the_same_on_both_engines() {
+    let text = star(
+        "quic-lite",
+        3,
+        &format!("{FAST}, loss = 0.02, reorder = 0.05, hold = '20us', duplicate = 0.02"),
+    ) + "[[flow]]\nfrom = 'h[0-2]'\nto = 'h[0-2]'\npairs = 'others'\nport = 4433\n\
+           calls = { count = 150, size = [1, 40000], reply = [1, 3000], interval = '50us', arrivals = 'poisson' }\n";
+    let reports = [Engine::Interp, Engine::Native].map(|engine| on(engine, &text));
+    for report in &reports {
+        assert!(report.ok, "{report}");
+        for flow in &report.flows {
+            let messages =
+                [&flow.forward, &flow.backward].map(|direction| direction.messages.map(|m| m.received));
+            assert_eq!(messages, [Some(150); 2], "{flow}");
+        }
+    }
+    assert_eq!(reports[0].trace_hash, reports[1].trace_hash);
+}
+
+/// A short call does not wait for a long one before it, which takes 8 ms of the line.
+#[test]
+fn a_short_call_does_not_wait_for_a_long_one() {
+    let text = star("quic-lite", 2, "rate = '1Gbit/s', delay = '10us'")
+        + "[[flow]]\nfrom = 'h0'\nto = 'h1'\nat = '1s'\nport = 4433\n\
+           calls = { trace = 'two', reply = 8, connect = 'at-start' }\n";
+    let mut scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let trace = "0ms h0 h1 1000000\n1ms h0 h1 1000\n";
+    scenario
+        .read_files(&mut |_| Ok(trace.to_owned()))
+        .expect("a trace");
+    let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+        Ok(resolve_with_on(Some(Engine::Native), name, settings)?)
+    };
+    let report = run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(report.ok, "{report}");
+    let times = report.flows[0].times.expect("there are calls");
+    assert!(times.min < 2e-3 && times.max > 8e-3, "{times:?}");
+}
+
+/// A call fails when the connection of its stream does, and when that is refused.
+#[test]
+fn a_call_whose_streams_connection_fails_is_reported() {
+    let text = star("quic-lite", 2, FAST)
+        + "[[at]]\ntime = '0s'\nlink = 'h1-s'\nstate = 'down'\n\
+           [[flow]]\nfrom = 'h0'\nto = 'h1'\nport = 4433\ncalls = { count = 2, size = 10, reply = 10 }\n";
+    let report = on(Engine::Native, &text);
+    let expected =
+        "flow 0 (calls h0 -> h1:4433): call 0: failed: its connection failed: Connection timed out";
+    let first = report.failures.first();
+    assert!(first.is_some_and(|fault| fault.starts_with(expected)), "{report}");
 }
 
 /// Stop-and-wait has streams too, of one packet at a time.

@@ -110,6 +110,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: crate::fabric::slowdown,
     },
     Experiment {
+        name: "mtp-quiclite-hol",
+        about: "MTP, Figures 4b and 4c: 32 KB beside 1 MB on one connection, by QUIC-Lite and by TCP, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::fabric::streams,
+    },
+    Experiment {
         name: "homa-workloads",
         about: "Homa, Figures 12 and 13: five workloads on 144 hosts, by Homa and by NDP, in virtual time",
         needs_lab: false,

@@ -120,8 +120,15 @@ const SUBJECTS: &[Subject] = &[
         name: "quic-lite",
         beside: &["swarm.args", "steps", "../tcp"],
         variable: "HAWSER_QUIC_LITE",
-        tests: &[],
-        killers: &[STEPS, SWARM],
+        tests: &[("{tests}", "two_stacks")],
+        killers: &[
+            STEPS,
+            SWARM,
+            (
+                "streams",
+                &["{tests}", "-q", "quic_lite::giving_up", "quic_lite::both_ends"],
+            ),
+        ],
     },
 ];
 

@@ -1,8 +1,8 @@
 //! QUIC-Lite as far as it is: streams whole and in order, over a wire that loses packets, and the same from both engines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
@@ -22,8 +22,10 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::new([10, 0, 0, host + 1].into(), 4433)
 }
 
+/// The program; `HAWSER_QUIC_LITE` names another file, which `cargo xtask mutants` does.
 fn program(engine: Engine) -> Arc<dyn Program> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/quic-lite/quic-lite.mtp");
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/quic-lite/quic-lite.mtp");
+    let file = std::env::var_os("HAWSER_QUIC_LITE").map_or_else(own, PathBuf::from);
     let program = resolve_on(Some(engine), file.to_str().expect("a path in UTF-8"), &[]);
     program.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -50,6 +52,10 @@ struct Host {
     number: usize,
     len: usize,
     connected: bool,
+    /// The connection that was accepted.
+    connection: Option<Handle>,
+    /// The peer's streams, of which alone there may be notices.
+    accepted: BTreeSet<Handle>,
     streams: BTreeMap<Handle, Progress>,
     /// Streams that are over, with all bytes of the peer.
     done: usize,
@@ -69,6 +75,8 @@ impl Host {
             number,
             len,
             connected: false,
+            connection: None,
+            accepted: BTreeSet::new(),
             streams: BTreeMap::new(),
             done: 0,
         }
@@ -90,6 +98,10 @@ impl Host {
                 Notice::Connected => self.connected = true,
                 Notice::Accepted(child) => {
                     self.stack.accept(handle);
+                    match self.number == 1 && self.connection.is_none() {
+                        true => self.connection = Some(child),
+                        false => _ = self.accepted.insert(child),
+                    }
                     if self.stack.sends_on(child) {
                         self.streams.insert(child, Progress::default());
                     }
@@ -97,9 +109,11 @@ impl Host {
                 Notice::Failed(error) => {
                     panic!("host {}: {error}: {:?}", self.number, self.stack.counters())
                 }
-                Notice::Eof | Notice::Closed => {
+                Notice::Eof | Notice::Reset(_) | Notice::Closed => {
+                    let is_early = matches!(notice, Notice::Reset(_)) && !self.accepted.contains(&handle);
+                    assert!(!is_early, "a stream was reset before it was accepted");
                     if let Some(stream) = self.streams.get_mut(&handle) {
-                        stream.is_at_end |= notice == Notice::Eof;
+                        stream.is_at_end |= notice != Notice::Closed;
                         stream.is_closed |= notice == Notice::Closed;
                     }
                 }
@@ -147,13 +161,8 @@ impl Host {
     }
 }
 
-/// The client opens so many streams, on each of which both ends send `len` bytes; when the last of them is over, and how
-/// many packets each end sent.
-fn run(
-    program: &Arc<dyn Program>,
-    (loss, seed): (u64, u64),
-    (streams, len): (usize, usize),
-) -> (Instant, [u64; 2]) {
+/// A client whose connection to a server is under way, and the connection.
+fn pair(program: &Arc<dyn Program>, (loss, seed): (u64, u64), len: usize) -> ([Host; 2], Handle) {
     let [a, b] = cable(loss, seed);
     let mut hosts = [
         Host::new(program, (0, len), seed, a),
@@ -161,9 +170,44 @@ fn run(
     ];
     hosts[1].stack.listen(START, address(1), 8).expect("free");
     let client = hosts[0].stack.connect(START, address(1), None);
-    let client = client.expect("a route");
-    let (mut now, mut opened) = (START, 0);
-    while hosts[0].done < streams || hosts[1].done < streams {
+    (hosts, client.expect("a route"))
+}
+
+/// Both hosts work until `is_done`, which may have the client do more; gives the time then.
+fn work_until(
+    hosts: &mut [Host; 2],
+    mut now: Instant,
+    mut is_done: impl FnMut(&mut [Host; 2], Instant) -> bool,
+) -> Instant {
+    while !is_done(hosts, now) {
+        let busy = hosts.each_mut().map(|host| host.work(now));
+        if busy == [false, false] {
+            let next = hosts.iter().filter_map(|host| host.stack.next_deadline()).min();
+            now = now.max(next.expect("something is waited for"));
+            assert!(now < END, "{:?}", hosts.each_ref().map(|host| host.done));
+        }
+    }
+    now
+}
+
+fn check_counters(hosts: &[Host; 2]) {
+    for host in hosts {
+        let c = host.stack.counters();
+        let faults = c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving;
+        assert_eq!(faults, 0, "{c:?}");
+    }
+}
+
+/// The client opens so many streams, on each of which both ends send `len` bytes; when the last of them is over, and how
+/// many packets each end sent.
+fn run(
+    program: &Arc<dyn Program>,
+    chance: (u64, u64),
+    (streams, len): (usize, usize),
+) -> (Instant, [u64; 2]) {
+    let (mut hosts, client) = pair(program, chance, len);
+    let mut opened = 0;
+    let end = work_until(&mut hosts, START, |hosts, now| {
         while hosts[0].connected && opened < streams {
             let stream = hosts[0].stack.open_stream(now, client, Direction::Both);
             let Some(stream) = stream.expect("it is possible") else {
@@ -172,21 +216,12 @@ fn run(
             hosts[0].streams.insert(stream, Progress::default());
             opened += 1;
         }
-        let busy = hosts.each_mut().map(|host| host.work(now));
-        if busy == [false, false] {
-            let next = hosts.iter().filter_map(|host| host.stack.next_deadline()).min();
-            now = now.max(next.expect("something is waited for"));
-            assert!(now < END, "seed {seed}: {:?}", hosts.map(|host| host.done));
-        }
-    }
-    for host in &hosts {
-        let c = host.stack.counters();
-        let faults = c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving;
-        assert_eq!(faults, 0, "seed {seed}: {c:?}");
-    }
+        hosts.iter().all(|host| host.done >= streams)
+    });
+    check_counters(&hosts);
     let left = hosts.each_ref().map(|host| host.stack.contexts());
-    assert_eq!(left, [1, 2], "seed {seed}: the connections, and a listener");
-    (now, hosts.map(|host| host.stack.counters().frames_sent))
+    assert_eq!(left, [1, 2], "the connections, and a listener");
+    (end, hosts.map(|host| host.stack.counters().frames_sent))
 }
 
 #[test]
@@ -201,6 +236,62 @@ fn streams_are_whole_and_in_order_through_losses() {
 #[test]
 fn more_streams_than_may_be_open_are_opened_one_after_the_other() {
     run(&program(Engine::Interp), (0, 1), (120, 3_000));
+}
+
+/// All streams that may be open, given up at once: 300 frames, for not all of which there is room among what is under way.
+#[test]
+fn giving_up_all_streams_at_once_does_not_end_the_connection() {
+    let (mut hosts, client) = pair(&program(Engine::Interp), (0, 1), 0);
+    let now = work_until(&mut hosts, START, |hosts, _| hosts[0].connected);
+    let mut open = |direction| {
+        let stream = hosts[0].stack.open_stream(now, client, direction);
+        stream.expect("it is possible").expect("it is allowed")
+    };
+    let both: Vec<Handle> = (0..100).map(|_| open(Direction::Both)).collect();
+    let one_way: Vec<Handle> = (0..100).map(|_| open(Direction::One)).collect();
+    for stream in both.iter().chain(&one_way) {
+        hosts[0].stack.abort(now, *stream);
+        hosts[0].stack.release(*stream);
+    }
+    let refused = hosts[0].stack.open_stream(now, client, Direction::Both);
+    assert_eq!(refused, Ok(None), "frames wait");
+    let now = work_until(&mut hosts, now, |hosts, _| {
+        let is_all = hosts[1].accepted.len() == both.len() + one_way.len();
+        is_all && hosts.each_ref().map(|host| host.stack.contexts()) == [1, 2]
+    });
+    for host in &mut hosts {
+        (host.len, host.done) = (5_000, 0);
+        host.streams.clear();
+    }
+    let stream = hosts[0].stack.open_stream(now, client, Direction::Both);
+    let stream = stream.expect("it is possible").expect("it is allowed");
+    hosts[0].streams.insert(stream, Progress::default());
+    work_until(&mut hosts, now, |hosts, _| {
+        hosts.iter().all(|host| host.done == 1)
+    });
+    check_counters(&hosts);
+}
+
+/// Streams of the peer have room also where this end has opened as many as it may.
+#[test]
+fn both_ends_may_have_all_their_streams_open() {
+    let (mut hosts, client) = pair(&program(Engine::Interp), (0, 1), 0);
+    let now = work_until(&mut hosts, START, |hosts, _| {
+        hosts[0].connected && hosts[1].connection.is_some()
+    });
+    let server = hosts[1].connection.expect("it was accepted");
+    for (host, connection) in hosts.iter_mut().zip([client, server]) {
+        for direction in [Direction::Both, Direction::One] {
+            for _ in 0..100 {
+                let stream = host.stack.open_stream(now, connection, direction);
+                let stream = stream.expect("it is possible").expect("it is allowed");
+                assert_eq!(host.stack.send(now, stream, b"x"), Ok(1));
+            }
+        }
+    }
+    work_until(&mut hosts, now, |hosts, _| {
+        hosts.iter().all(|host| host.accepted.len() >= 200)
+    });
 }
 
 #[test]

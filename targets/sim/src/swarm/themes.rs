@@ -330,17 +330,16 @@ fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
 
 /// One host sends the other more than gets through before that one goes down: whoever sends has to notice.
 fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
-    perfect(
-        &mut scenario.link[0],
-        rng.between(500_000, 1_500_000),
-        span(rng, MILLISECOND, 60 * MILLISECOND).0,
-    );
-    // Not before both ends have the connection: an end whose peer fell before would take the next one for it.
+    let rate = rng.between(500_000, 1_500_000);
+    let delay = span(rng, MILLISECOND, 60 * MILLISECOND).0;
+    perfect(&mut scenario.link[0], rate, delay);
+    // Not before both ends have the connection, also where its first packets are full ones: an end whose peer fell before
+    // would take the next one for it.
+    let full_packet = 1500 * 8 * SECOND / rate;
     old_packets(&mut scenario.link[0], rng);
     let link = &mut scenario.link[0];
-    let delay = link.both.delay.map_or(0, |delay| delay.0);
     let faulty = At {
-        time: Span(4 * delay),
+        time: Span(4 * delay + 4 * full_packet),
         link: "wire".to_owned(),
         forward: std::mem::take(&mut link.forward),
         backward: std::mem::take(&mut link.backward),

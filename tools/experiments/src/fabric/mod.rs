@@ -2,10 +2,12 @@
 
 mod incast;
 mod slowdown;
+mod streams;
 mod workloads;
 
 pub(crate) use incast::incast;
 pub(crate) use slowdown::slowdown;
+pub(crate) use streams::streams;
 pub(crate) use workloads::workloads;
 
 use hawser::sim::{self, Report, Scenario};
@@ -21,14 +23,19 @@ const WORKLOADS: [(&str, &str); 5] = [
     ("w5.cdf", include_str!("../../../../examples/workloads/w5.cdf")),
 ];
 
-/// Runs a scenario; a run that breaks its promise is an error.
+/// Runs a scenario that reads no files but workloads; a run that breaks its promise is an error.
 fn run(text: &str, seed: u64) -> Result<Report, Error> {
+    run_with(text, seed, &WORKLOADS)
+}
+
+/// Runs a scenario that reads these files.
+fn run_with(text: &str, seed: u64, files: &[(&str, &str)]) -> Result<Report, Error> {
     let mut scenario = Scenario::parse(text).map_err(|error| format!("{error}\n{text}"))?;
     scenario.read_files(&mut |name| {
-        let known = WORKLOADS.iter().find(|(known, _)| *known == name);
+        let known = files.iter().find(|(known, _)| *known == name);
         known
             .map(|(_, text)| (*text).to_owned())
-            .ok_or_else(|| format!("no workload {name}"))
+            .ok_or_else(|| format!("no file {name}"))
     })?;
     let report = sim::run(&scenario, Some(seed), None, None)?;
     match report.failures.first() {

@@ -1,8 +1,10 @@
 //! What stands on a host of a flow of calls: it calls when that is due, and replies to what comes. Where the program
-//! offers streams alone, calls are framed on connections ([`framed`], [`over_streams`]).
+//! offers connections alone, calls are framed on them ([`framed`]), or each is a stream within one, where there are such
+//! ([`streamed`]); both in [`over_streams`].
 
 mod framed;
 mod over_streams;
+mod streamed;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +17,7 @@ use hawser_engine::{Handle, Notice, RequestError, Stack};
 use hawser_time::Instant;
 
 use self::framed::Framed;
+use self::streamed::Streamed;
 use super::Ledger;
 use super::content::Known;
 use crate::app::Application;
@@ -46,6 +49,8 @@ pub struct Agent {
     endpoint: Option<Handle>,
     /// In place of an endpoint, where the program offers streams alone.
     framed: Option<Framed>,
+    /// The same, where connections have streams within them.
+    streamed: Option<Streamed>,
     opened: bool,
     /// The next call that it has not begun.
     next: u32,
@@ -78,6 +83,7 @@ impl Agent {
             ledger: Rc::clone(ledger),
             endpoint: None,
             framed: None,
+            streamed: None,
             opened: false,
             again: BTreeSet::new(),
             under_way: BTreeMap::new(),
@@ -94,6 +100,10 @@ impl Agent {
     pub(crate) fn has(&self, handle: Handle) -> bool {
         self.endpoint == Some(handle)
             || self.framed.as_ref().is_some_and(|framed| framed.owns(handle))
+            || self
+                .streamed
+                .as_ref()
+                .is_some_and(|streamed| streamed.owns(handle))
             || self.under_way.contains_key(&handle)
             || self.serving.contains_key(&handle)
     }
@@ -109,6 +119,8 @@ impl Agent {
     ) {
         if let Some(framed) = &mut self.framed {
             framed.note(stack, now, handle, notice);
+        } else if let Some(streamed) = &mut self.streamed {
+            streamed.note(stack, now, handle, notice);
         } else if let Notice::Accepted(child) = notice {
             stack.accept(handle);
             self.serving.insert(child, Serving::Coming);
@@ -241,6 +253,7 @@ impl Agent {
             self.open(now, stack);
         }
         self.drive_framed(now, stack, trace);
+        self.drive_streamed(now, stack, trace);
         if self.blocked.flatten().is_some_and(|at| at <= now) {
             self.blocked = None;
         }
@@ -260,29 +273,44 @@ impl Agent {
         }
         // A connection may break at once.
         self.drive_framed(now, stack, trace);
+        self.drive_streamed(now, stack, trace);
         self.close_framed(now, stack);
     }
 
-    /// Opens its endpoint, or a socket of messages where the program offers streams alone.
+    /// Opens its endpoint, or what its calls go over where the program offers connections alone.
     fn open(&mut self, now: Instant, stack: &mut Stack) {
-        if Carriage::of(stack.module()) != Some(Carriage::Framed) {
-            match stack.listen(now, self.local, BACKLOG) {
-                Ok(handle) => self.endpoint = Some(handle),
-                Err(error) => self.failed = Some(format!("it has no endpoint: {error}")),
-            }
-            return;
+        let opened = match Carriage::of(stack.module()) {
+            Some(Carriage::Framed) => self.open_framed(now, stack),
+            Some(Carriage::Native) => stack
+                .listen(now, self.local, BACKLOG)
+                .map(|endpoint| self.endpoint = Some(endpoint))
+                .map_err(MessageError::Request),
+            None => self.open_streamed(now, stack).map_err(MessageError::Request),
+        };
+        self.failed = opened.err().map(|error| format!("it has no endpoint: {error}"));
+    }
+
+    fn open_framed(&mut self, now: Instant, stack: &mut Stack) -> Result<(), MessageError> {
+        let mut framed = Framed::bind(stack, now, self.local)?;
+        framed.connect(stack, now, self.peers_at_start().into_iter())?;
+        self.framed = Some(framed);
+        Ok(())
+    }
+
+    fn open_streamed(&mut self, now: Instant, stack: &mut Stack) -> Result<(), RequestError> {
+        let mut streamed = Streamed::listen(stack, now, self.local, BACKLOG)?;
+        for peer in self.peers_at_start() {
+            streamed.connect(stack, now, peer)?;
         }
-        let opened = Framed::bind(stack, now, self.local).and_then(|mut framed| {
-            let ledger = self.ledger.borrow();
-            if let (Some(caller), true) = (self.caller, ledger.plan().connects_at_start) {
-                framed.connect(stack, now, ledger.peers(caller).into_iter())?;
-            }
-            Ok(framed)
-        });
-        match opened {
-            Ok(framed) => self.framed = Some(framed),
-            Err(error) => self.failed = Some(format!("it has no socket: {error}")),
-        }
+        self.streamed = Some(streamed);
+        Ok(())
+    }
+
+    /// Whom it connects to before it calls anybody.
+    fn peers_at_start(&self) -> Vec<SocketAddr> {
+        let ledger = self.ledger.borrow();
+        let caller = self.caller.filter(|_| ledger.plan().connects_at_start);
+        caller.map_or_else(Vec::new, |caller| ledger.peers(caller).into_iter().collect())
     }
 
     /// Puts off a call while nothing can come of it: all that are left are to hosts that are down. Made, and made again
@@ -318,7 +346,9 @@ impl Agent {
 
     /// How many of its calls are under way.
     fn count(&self) -> usize {
-        self.under_way.len() + self.framed.as_ref().map_or(0, Framed::count)
+        self.under_way.len()
+            + self.framed.as_ref().map_or(0, Framed::count)
+            + self.streamed.as_ref().map_or(0, Streamed::count)
     }
 
     /// Begins a call; false when there is no room.
@@ -326,6 +356,9 @@ impl Agent {
         let begun = match self.endpoint {
             Some(endpoint) => self
                 .offer(now, endpoint, call, stack)
+                .map_err(MessageError::Request),
+            None if self.streamed.is_some() => self
+                .offer_streamed(now, call, stack)
                 .map_err(MessageError::Request),
             None => self.offer_framed(now, call, stack),
         };
@@ -390,7 +423,7 @@ impl Agent {
     pub(crate) fn fall(&mut self, now: Instant, up: bool) {
         self.ledger.borrow_mut().fall(self.host, now, up);
         if !up {
-            (self.endpoint, self.framed) = (None, None);
+            (self.endpoint, self.framed, self.streamed) = (None, None, None);
             (self.opened, self.blocked) = (false, None);
             self.under_way.clear();
             self.serving.clear();
@@ -404,7 +437,7 @@ impl Agent {
 
     /// Whether it has an endpoint.
     pub(crate) fn is_listening(&self) -> bool {
-        self.endpoint.is_some() || self.framed.is_some()
+        self.endpoint.is_some() || self.framed.is_some() || self.streamed.is_some()
     }
 
     /// Whether nothing more is to be expected of it: what it calls is over.
@@ -417,7 +450,8 @@ impl Agent {
 
     /// Whether it has let go of all calls.
     pub(crate) fn is_closed(&self) -> bool {
-        let is_closed = self.framed.as_ref().is_none_or(Framed::is_closed);
+        let is_closed = self.framed.as_ref().is_none_or(Framed::is_closed)
+            && self.streamed.as_ref().is_none_or(Streamed::is_closed);
         self.failed.is_some() || (self.under_way.is_empty() && self.serving.is_empty() && is_closed)
     }
 
@@ -431,6 +465,9 @@ impl Agent {
         if let Some(framed) = &self.framed {
             return framed.handle_of(call);
         }
+        if let Some(streamed) = &self.streamed {
+            return streamed.handle_of(call);
+        }
         let mut under_way = self.under_way.iter();
         under_way.find(|(_, of)| **of == call).map(|(handle, _)| *handle)
     }
@@ -440,6 +477,9 @@ impl Agent {
         let wanted = self.ledger.borrow().known(call);
         if let Some(framed) = &self.framed {
             return framed.handle_for((of, wanted));
+        }
+        if let Some(streamed) = &self.streamed {
+            return streamed.handle_for((of, wanted));
         }
         let mut serving = self.serving.iter();
         let is_it = |serving: &Serving| match serving {

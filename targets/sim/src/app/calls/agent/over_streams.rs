@@ -1,11 +1,15 @@
-//! An agent whose calls are framed on connections.
+//! An agent whose calls are framed on connections, or each a stream within one.
 
-use hawser_engine::Stack;
+use std::net::SocketAddr;
+
 use hawser_engine::messages::{Call, Key, MessageError};
+use hawser_engine::{RequestError, Stack};
 use hawser_ir::AppOp;
 use hawser_time::Instant;
 
 use super::Agent;
+use super::streamed::News;
+use crate::app::calls::content::Known;
 use crate::trace::Trace;
 
 impl Agent {
@@ -59,6 +63,72 @@ impl Agent {
         }
     }
 
+    /// Hands a call to the connection with its peer.
+    pub(super) fn offer_streamed(
+        &mut self,
+        now: Instant,
+        call: u32,
+        stack: &mut Stack,
+    ) -> Result<bool, RequestError> {
+        let Some(streamed) = &mut self.streamed else {
+            return Ok(false);
+        };
+        let (ledger, mut message) = (self.ledger.borrow(), Vec::new());
+        ledger.write(call, &mut message);
+        streamed.call(stack, now, (call, ledger.server(call)), message)?;
+        Ok(true)
+    }
+
+    /// Takes what has become of its calls, and replies to those of its peers; closes its connections once there is nothing
+    /// left to call.
+    pub(super) fn drive_streamed(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
+        while let Some(streamed) = &mut self.streamed {
+            let news = streamed.work(stack, now);
+            if news.is_empty() {
+                break;
+            }
+            for news in news {
+                match news {
+                    News::Replied(call, reply) => self.settle(now, call, Ok(reply), trace),
+                    News::Failed(call, why) => self.settle(now, call, Err(why), trace),
+                    News::Called(stream, peer, message) => {
+                        let of = self.arrive(now, peer, &message, trace);
+                        let mut reply = Vec::new();
+                        if let Some((caller, known)) = of {
+                            let mut ledger = self.ledger.borrow_mut();
+                            ledger.write_reply(known, &mut reply);
+                            ledger.replied(caller);
+                        }
+                        if let Some(streamed) = &mut self.streamed {
+                            streamed.answer(stream, of, reply);
+                        }
+                    }
+                }
+            }
+        }
+        let is_over = self.is_finished() && self.again.is_empty();
+        if let Some(streamed) = self.streamed.as_ref().filter(|_| is_over) {
+            streamed.close(stack, now);
+        }
+    }
+
+    /// A message has come; gives who is to be replied to, and for what.
+    fn arrive(
+        &mut self,
+        now: Instant,
+        peer: Option<SocketAddr>,
+        message: &[u8],
+        trace: &mut Trace,
+    ) -> Option<(usize, Known)> {
+        let mut ledger = self.ledger.borrow_mut();
+        trace.event(now, ledger.plan().flow, "message", message.len() as u64);
+        self.received += message.len() as u64;
+        // A connection comes from a port of its own: who called is known by its address.
+        let from = peer.and_then(|peer| ledger.endpoint_at(peer.ip())).or(peer);
+        let came = ledger.arrive(self.host, from, message, now);
+        came.filter(|_| ledger.plan().reply.is_some())
+    }
+
     fn take_outcome(&mut self, now: Instant, of: Call, trace: &mut Trace) {
         let Some(framed) = &mut self.framed else {
             return;
@@ -72,6 +142,16 @@ impl Agent {
             return;
         };
         framed.under_way.remove(&call);
+        self.settle(
+            now,
+            call,
+            outcome.map_err(|error| format!("failed: {error}")),
+            trace,
+        );
+    }
+
+    /// A call is over: with its reply, or without one.
+    fn settle(&mut self, now: Instant, call: u32, outcome: Result<Vec<u8>, String>, trace: &mut Trace) {
         let mut ledger = self.ledger.borrow_mut();
         let flow = ledger.plan().flow;
         self.blocked = None;
@@ -85,9 +165,9 @@ impl Agent {
                 trace.event(now, flow, "closed", u64::from(call));
                 ledger.close(call, now);
             }
-            Err(error) => {
+            Err(why) => {
                 trace.event(now, flow, "failed", u64::from(call));
-                let again = ledger.fail(call, &format!("failed: {error}"), now);
+                let again = ledger.fail(call, &why, now);
                 self.again.extend(again.map(|at| (at, call)));
             }
         }
@@ -106,16 +186,15 @@ impl Agent {
                     return;
                 }
             };
-            let mut ledger = self.ledger.borrow_mut();
-            trace.event(now, ledger.plan().flow, "message", incoming.message.len() as u64);
-            self.received += incoming.message.len() as u64;
-            // A connection comes from a port of its own: who called is known by its address.
-            let from = ledger.endpoint_at(incoming.peer.ip());
-            let came = ledger.arrive(self.host, from.or(Some(incoming.peer)), &incoming.message, now);
-            let Some((caller, known)) = came.filter(|_| ledger.plan().reply.is_some()) else {
+            let of = self.arrive(now, Some(incoming.peer), &incoming.message, trace);
+            let Some(framed) = &mut self.framed else {
+                return;
+            };
+            let Some((caller, known)) = of else {
                 framed.messages.drop_request(stack, now, incoming.id);
                 continue;
             };
+            let mut ledger = self.ledger.borrow_mut();
             framed.serving.insert(incoming.id, (caller, known));
             ledger.write_reply(known, &mut self.message);
             match framed.messages.answer(stack, now, incoming.id, &self.message) {
