@@ -1,6 +1,7 @@
 //! `hawser rdma`, two processes at the ends of a pair of Ethernet devices.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use hawser::host::netns::{Namespace, Netlink};
@@ -10,6 +11,7 @@ use serde_json::Value;
 const TESTS: &[Test] = tests![
     memory_of_another_process_is_written_read_and_changed,
     what_does_not_fit_together_is_said,
+    the_page_on_interfaces_works_word_for_word,
 ];
 
 fn main() -> ExitCode {
@@ -131,4 +133,39 @@ fn what_does_not_fit_together_is_said() -> TestResult {
         assert!(errors.contains("which a UDP socket does not show"), "{errors}");
         Ok(())
     })
+}
+
+/// All commands of docs/messages-streams-verbs.md, in one network of their own.
+fn the_page_on_interfaces_works_word_for_word() -> TestResult {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/messages-streams-verbs.md");
+    let page = std::fs::read_to_string(page)?;
+    let blocks = page.split("```sh\n").skip(1);
+    let commands: String = blocks
+        .filter_map(|block| block.split_once("```"))
+        .map(|(text, _)| text)
+        .collect();
+    assert_eq!(commands.matches("hawser ").count(), 9, "{commands}");
+    let hawser = Path::new(env!("CARGO_BIN_EXE_hawser"))
+        .parent()
+        .ok_or("a folder")?;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interfaces");
+    std::fs::create_dir_all(&folder)?;
+    let output = Namespace::create()?.run(|| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("bash");
+        shell.args(["-euc", &commands]).current_dir(&folder);
+        shell.env("PATH", format!("{}:{path}", hawser.display())).output()
+    })??;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{shown}\n{errors}");
+    for expected in [
+        "1000 calls of 32 bytes",
+        "1000 times write of 64 bytes",
+        "1000 times atomic of 8 bytes",
+    ] {
+        assert!(shown.contains(expected), "{shown}\n{errors}");
+    }
+    assert_eq!(shown.matches("bytes in order").count(), 2, "{shown}\n{errors}");
+    Ok(())
 }

@@ -395,19 +395,40 @@ typedef struct hw_crc_field {
     const uint32_t (*span)[2]; /* first bit and number of bits */
 } hw_crc_field;
 
+#ifdef HW_CRC
+/* The remainders of each byte followed by 0 to 7 zeros: eight bytes are taken at a time. */
+static uint32_t hw_crc_table[8][256];
+
+__attribute__((constructor)) static void hw_crc_tables(void) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (unsigned bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+        hw_crc_table[0][byte] = crc;
+    }
+    for (unsigned zeros = 1; zeros < 8; zeros++)
+        for (unsigned byte = 0; byte < 256; byte++) {
+            uint32_t crc = hw_crc_table[zeros - 1][byte];
+            hw_crc_table[zeros][byte] = crc >> 8 ^ hw_crc_table[0][crc & 255];
+        }
+}
+
 static inline uint32_t hw_crc_byte(uint32_t crc, uint8_t byte) {
-    static const uint32_t nibble[16] = {
-        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-    };
-    crc ^= byte;
-    crc = crc >> 4 ^ nibble[crc & 15];
-    return crc >> 4 ^ nibble[crc & 15];
+    return crc >> 8 ^ hw_crc_table[0][(crc ^ byte) & 255];
 }
 
 static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) {
-    for (uint64_t i = 0; i < len; i++)
-        crc = hw_crc_byte(crc, p[i]);
+    for (; len >= 8; p += 8, len -= 8) {
+        uint64_t word = 0;
+        for (unsigned i = 0; i < 8; i++)
+            word |= (uint64_t)p[i] << 8 * i;
+        word ^= crc;
+        crc = 0;
+        for (unsigned i = 0; i < 8; i++)
+            crc ^= hw_crc_table[7 - i][word >> 8 * i & 255];
+    }
+    for (; len > 0; p++, len--)
+        crc = hw_crc_byte(crc, *p);
     return crc;
 }
 
@@ -439,6 +460,7 @@ static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field
     hw_piece tail = hw_in_tail(packet, data, end);
     return ~hw_crc_add(hw_crc_add(crc, head.bytes, head.len), tail.bytes, tail.len);
 }
+#endif
 
 /* ---- Headers put together ---- */
 
