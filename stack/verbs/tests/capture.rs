@@ -31,8 +31,19 @@ fn wireshark_finds_no_fault_in_any_packet() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("roce.pcap");
     write_pcap(&file, &stage.packets).expect("there is room");
     let mut tshark = Command::new("tshark");
-    // What it takes messages for otherwise.
-    tshark.args(["--disable-protocol", "rpcordma"]);
+    // Otherwise it takes payload for other protocols.
+    for heuristic in [
+        "eth_over_ib",
+        "mellanox_eoib",
+        "fc_infiniband",
+        "sdp_infiniband",
+        "iser_infiniband",
+        "rpcrdma_infiniband",
+        "smb_direct_infiniband",
+        "smcr_infiniband",
+    ] {
+        tshark.args(["--disable-heuristic", heuristic]);
+    }
     tshark.arg("-r").arg(&file).args(["-T", "fields"]);
     for field in [
         "infiniband.bth.opcode",

@@ -7,5 +7,6 @@
 mod cable;
 mod capture;
 mod errors;
+mod networks;
 mod stage;
 mod work;
