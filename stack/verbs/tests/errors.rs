@@ -136,6 +136,39 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
     assert_eq!(outcome(no_change, beyond), Status::LocalProtection);
 }
 
+/// What was posted before memory that is absent is done, and what was posted behind it is not.
+#[test]
+fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
+    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let now = stage.now;
+    let absent = Slice { key: 9, at: 0, len: 10 };
+    let remote = |at: u64| Operation::Write(stage.hosts[1].shared.remote(at));
+    let good = stage.hosts[0].own.slice(0, 5_000);
+    let requests = [
+        SendRequest::new(1, remote(0), good),
+        SendRequest::new(2, remote(8_000), absent),
+        SendRequest::new(3, remote(9_000), good),
+    ];
+    let host = &mut stage.hosts[0];
+    host.own.write(0, &[0xab; 5_000]);
+    for request in &requests {
+        let posted = host.device.post_send(&mut host.stack, now, host.pair, request);
+        posted.expect("there is room");
+    }
+    let mut seen = Vec::new();
+    assert!(stage.run(|hosts, _| {
+        seen.extend(std::iter::from_fn(|| hosts[0].device.poll(hosts[0].queue)));
+        seen.len() == 3
+    }));
+    let statuses: Vec<(u64, Status)> = seen.iter().map(|seen| (seen.id, seen.status)).collect();
+    assert_eq!(
+        statuses,
+        [(1, Status::Success), (2, Status::LocalProtection), (3, Status::Flushed)]
+    );
+    let bytes = stage.hosts[1].shared.region().bytes();
+    assert!(bytes[..5_000].iter().all(|byte| *byte == 0xab) && bytes[5_000..].iter().all(|byte| *byte == 0));
+}
+
 #[test]
 fn a_message_without_memory_for_it_is_asked_for_again_and_given_up() {
     let send = |s: &Stage| SendRequest::new(1, Operation::Send, own(s, 8));

@@ -75,12 +75,14 @@ impl State {
     }
 
     /// Whether so many packet instructions more may wait. What the rate of a context holds back of what
-    /// its application has offered is at most as much as is still free for others: a rate of 0 stops nobody else.
+    /// its application has offered is at most as much as is still free for others: a rate of 0 stops nobody else. Their
+    /// payload is bounded as what is held for sending is, since programs may retire it before it has left.
     #[inline]
     pub(crate) fn room_for_packets(&self, count: usize, offered_to: Option<Slot>) -> bool {
         let free = self.limits.pending_packets.saturating_sub(self.packets.len());
         let own = offered_to.map_or(0, |slot| self.packets.held_back(Some(slot)));
-        count <= free && (own == 0 || own + count <= free)
+        let is_bounded = self.packets.held() <= self.limits.tx_total;
+        count <= free && is_bounded && (own == 0 || own + count <= free)
     }
 
     /// Whether a context can take a message of `len` bytes for sending now. One that holds nothing has earned

@@ -67,6 +67,8 @@ pub(crate) struct Packets {
     /// Emptied entries' buffers.
     spare: Vec<Buffers>,
     waiting: usize,
+    /// Payload bytes of those that wait.
+    held: u64,
     /// Which instruction is carried out, while somebody observes.
     pub(crate) cause: u32,
 }
@@ -90,6 +92,7 @@ impl Packets {
             latest: Vec::new(),
             spare: Vec::new(),
             waiting: 0,
+            held: 0,
             cause: 0,
         };
         packets.sort();
@@ -99,6 +102,11 @@ impl Packets {
     /// How many instructions wait.
     pub(crate) fn len(&self) -> usize {
         self.waiting
+    }
+
+    /// Payload bytes of the instructions that wait, and may not be held for anything else any more.
+    pub(crate) fn held(&self) -> u64 {
+        self.held
     }
 
     /// How many instructions wait for a rate of their own context, this one or all.
@@ -150,6 +158,8 @@ impl Packets {
         replaces: impl FnOnce(&Pending) -> bool,
     ) -> bool {
         pending.cause = self.cause;
+        pending.held = pending.len;
+        self.held += u64::from(pending.held);
         pending.context = context;
         if let Some(earlier) = context.and_then(|context| self.latest(context, &pending.record))
             && replaces(earlier)
@@ -304,6 +314,7 @@ impl Packets {
     }
 
     fn recycle(&mut self, mut pending: Pending) {
+        self.held -= u64::from(pending.held);
         if self.spare.len() < SPARE {
             pending.buffers.image.clear();
             pending.buffers.payload.clear();

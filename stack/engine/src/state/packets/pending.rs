@@ -23,6 +23,8 @@ pub(crate) struct Pending {
     pub(crate) buffers: Buffers,
     /// Payload bytes.
     pub(crate) len: u32,
+    /// Those that it had when it was queued.
+    pub(super) held: u32,
     /// Payload bytes per packet; 0: one packet.
     pub(crate) seg_size: u32,
     /// How many packets it makes.
@@ -64,6 +66,7 @@ impl Pending {
             record,
             buffers,
             len,
+            held: 0,
             seg_size,
             packets,
             sent: Progress::default(),

@@ -357,3 +357,19 @@ fn an_ended_context_leaves_no_rate_to_the_next() {
     );
     assert_eq!(drain(&mut packets), [2]);
 }
+
+#[test]
+fn payload_is_counted_until_its_instruction_is_gone() {
+    let mut packets = two_queues();
+    packets.push(context(1), pending(0, 0, 100), |_| false);
+    packets.push(context(1), pending(0, 0, 20), |_| true);
+    packets.push(context(2), pending(1, 0, 3), |_| false);
+    assert_eq!(packets.held(), 23, "the first was replaced");
+    assert!(packets.reset(1, context(2)));
+    assert_eq!(packets.held(), 20);
+    if let Some(latest) = packets.latest(slot(1), &pending(0, 0, 0).record) {
+        latest.become_header(&PacketRec::zeroed(), &[]);
+    }
+    assert_eq!(drain(&mut packets), [0]);
+    assert_eq!(packets.held(), 0);
+}
