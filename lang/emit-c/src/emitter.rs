@@ -115,7 +115,12 @@ impl<'a> Emitter<'a> {
         );
         body += PRAGMAS;
         body += &format!("#define HW_NOTHING_WORDS {}\n\n", largest.div_ceil(8));
-        if self.module.blueprints.iter().any(|blueprint| blueprint.crc().is_some()) {
+        if self
+            .module
+            .blueprints
+            .iter()
+            .any(|blueprint| blueprint.crc().is_some())
+        {
             body += "#define HW_CRC /* it verifies CRC-32s */\n\n";
         }
         RUNTIME.iter().for_each(|text| body += text);

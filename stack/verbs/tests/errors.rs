@@ -141,7 +141,11 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
 fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
     let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
     let now = stage.now;
-    let absent = Slice { key: 9, at: 0, len: 10 };
+    let absent = Slice {
+        key: 9,
+        at: 0,
+        len: 10,
+    };
     let remote = |at: u64| Operation::Write(stage.hosts[1].shared.remote(at));
     let good = stage.hosts[0].own.slice(0, 5_000);
     let requests = [
@@ -163,7 +167,11 @@ fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
     let statuses: Vec<(u64, Status)> = seen.iter().map(|seen| (seen.id, seen.status)).collect();
     assert_eq!(
         statuses,
-        [(1, Status::Success), (2, Status::LocalProtection), (3, Status::Flushed)]
+        [
+            (1, Status::Success),
+            (2, Status::LocalProtection),
+            (3, Status::Flushed)
+        ]
     );
     let bytes = stage.hosts[1].shared.region().bytes();
     assert!(bytes[..5_000].iter().all(|byte| *byte == 0xab) && bytes[5_000..].iter().all(|byte| *byte == 0));

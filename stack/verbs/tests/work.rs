@@ -244,12 +244,12 @@ pub fn run_on(stage: &mut Stage, seed: u64, works: u64, receives: u64) {
         stage.hosts.each_ref().map(|host| state(&host.stack))
     );
     stage.assert_no_faults();
-    for own in 0..2 {
-        let found = stage.hosts[1 - own].shared.region().bytes();
+    for (script, host) in scripts.iter().zip(stage.hosts.iter().rev()) {
+        let found = host.shared.region().bytes();
         assert!(
-            found[..] == scripts[own].model[..],
-            "seed {seed}: the memory of host {}",
-            1 - own
+            found[..] == script.model[..],
+            "seed {seed}: the memory of pair {}",
+            host.pair.number()
         );
     }
 }
