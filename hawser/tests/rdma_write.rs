@@ -3,17 +3,22 @@
 use std::process::ExitCode;
 use std::thread;
 
-use hawser::host::netns::{Namespace, Netlink};
-use hawser_testing::{Test, TestResult, in_user_namespace, tests};
+use hawser::host::netns::{Namespace, Netlink, enter_user_namespace};
+use hawser_testing::{TestResult, is_listing, run, skip};
 
 #[path = "../../examples/rdma_write.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod example;
 
-const TESTS: &[Test] = tests![the_example_writes_into_memory_of_another_stack];
-
 fn main() -> ExitCode {
-    in_user_namespace("examples/rdma_write.rs", TESTS)
+    if !is_listing()
+        && let Err(reason) = enter_user_namespace()
+    {
+        skip("examples/rdma_write.rs", reason);
+        return ExitCode::SUCCESS;
+    }
+    let name = "the_example_writes_into_memory_of_another_stack";
+    run([(name, the_example_writes_into_memory_of_another_stack)].into_iter())
 }
 
 fn the_example_writes_into_memory_of_another_stack() -> TestResult {
