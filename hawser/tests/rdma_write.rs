@@ -4,11 +4,13 @@ use std::process::ExitCode;
 use std::thread;
 
 use hawser::host::netns::{Namespace, Netlink, enter_user_namespace};
-use hawser_testing::{TestResult, is_listing, run, skip};
+use hawser_testing::{Test, TestResult, is_listing, run, skip, tests};
 
 #[path = "../../examples/rdma_write.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod example;
+
+const TESTS: &[Test] = tests![the_example_writes_into_memory_of_another_stack];
 
 fn main() -> ExitCode {
     if !is_listing()
@@ -17,8 +19,7 @@ fn main() -> ExitCode {
         skip("examples/rdma_write.rs", reason);
         return ExitCode::SUCCESS;
     }
-    let name = "the_example_writes_into_memory_of_another_stack";
-    run([(name, the_example_writes_into_memory_of_another_stack)].into_iter())
+    run(TESTS.iter().copied())
 }
 
 fn the_example_writes_into_memory_of_another_stack() -> TestResult {
