@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`MessageSocket`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
 //! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], faults in front of devices | the same in virtual time and under behaviour scripts |
+//! | `verbs` | [`verbs`] | memory of other processes, in libibverbs's words |
 //! | `ide` | [`lang::ide`] | what an editor asks about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
 //! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |
@@ -83,11 +84,13 @@ pub mod trace;
 pub use hawser_lab as lab;
 #[cfg(feature = "stack")]
 pub use hawser_load::programs;
+#[cfg(feature = "verbs")]
+pub use hawser_net::verbs;
 #[cfg(feature = "stack")]
 pub use hawser_net::{
     Accepted, Connection, Device, Direction, Endpoint, Handle, Keepalive, Listener, MessageError,
     MessageOptions, MessageSocket, Network, OpenError, Options, Probe, RecvStream, Request, SendStream,
-    Stream, host, messages, options, verbs,
+    Stream, host, messages, options,
 };
 #[cfg(feature = "sim")]
 pub use hawser_runs::{self as sim, debug, mutants};

@@ -5,7 +5,7 @@
 //! packet's `head`; only payload and trailer may reach into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
-use hawser_ir::{Blueprint, BlueprintId, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField};
+use hawser_ir::{Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField};
 
 use crate::bits::BitReader;
 use crate::checksum::{Sum, pseudo_header};
@@ -292,7 +292,7 @@ impl<'a> Machine<'a> {
             Some(seed) if field.invariant => seed,
             _ => 0,
         };
-        let mut crc = crc32fast::Hasher::new_with_initial(seed);
+        let mut crc = Crc32::after(seed);
         for (i, byte) in pieces(packet, at, data)[0].iter().enumerate() {
             crc.update(&[field.counted(i, *byte)]);
         }
@@ -301,7 +301,7 @@ impl<'a> Machine<'a> {
             crc.update(piece);
         }
         let found = self.load_at(image.plus(field.offset as usize), &Ty::uint(32)) as u32;
-        if found == u32::from_be_bytes(field.to_bytes(crc.finalize())) {
+        if found == u32::from_be_bytes(field.to_bytes(crc.value())) {
             Ok(())
         } else {
             Err(ParseError::Checksum)

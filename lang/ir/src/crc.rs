@@ -1,4 +1,4 @@
-//! The CRC-32 of a blueprint: where it stands, and what it covers.
+//! CRC-32 (IEEE 802.3): of which bytes of a blueprint it is, and its arithmetic.
 
 use crate::{Blueprint, Fill, WireField};
 
@@ -107,5 +107,88 @@ impl Blueprint {
             _ => 0,
         });
         self.max_len + self.trailer_len() + counted.sum::<u32>()
+    }
+}
+
+/// A CRC-32 in the making: reflected, polynomial 0x04c11db7, all ones before and after.
+#[derive(Clone, Copy, Debug)]
+pub struct Crc32(u32);
+
+impl Crc32 {
+    /// That of what follows bytes with this CRC-32; 0: of the first ones.
+    #[must_use]
+    pub fn after(before: u32) -> Crc32 {
+        Crc32(!before)
+    }
+
+    /// With the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            let word = u64::from_le_bytes(*word) ^ u64::from(self.0);
+            let part = |i: usize| REMAINDERS[7 - i][(word >> (8 * i)) as usize & 255];
+            self.0 = (0..8).fold(0, |crc, i| crc ^ part(i));
+        }
+        self.0 = rest.iter().fold(self.0, |crc, byte| {
+            crc >> 8 ^ REMAINDERS[0][(crc as u8 ^ byte) as usize]
+        });
+    }
+
+    /// The value so far.
+    #[must_use]
+    pub fn value(self) -> u32 {
+        !self.0
+    }
+}
+
+/// The remainders of each byte followed by 0 to 7 zeros: eight bytes are taken at a time.
+static REMAINDERS: [[u32; 256]; 8] = {
+    let mut tables = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 {
+                crc >> 1 ^ 0xedb8_8320
+            } else {
+                crc >> 1
+            };
+            bit += 1;
+        }
+        let mut zeros = 0;
+        while zeros < 8 {
+            tables[zeros][byte] = crc;
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 == 1 {
+                    crc >> 1 ^ 0xedb8_8320
+                } else {
+                    crc >> 1
+                };
+                bit += 1;
+            }
+            zeros += 1;
+        }
+        byte += 1;
+    }
+    tables
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The check value of CRC-32/ISO-HDLC, wherever the bytes are cut.
+    #[test]
+    fn crc_check_value() {
+        let bytes = b"123456789";
+        for cut in 0..=bytes.len() {
+            let mut first = Crc32::after(0);
+            first.update(&bytes[..cut]);
+            let mut rest = Crc32::after(first.value());
+            rest.update(&bytes[cut..]);
+            assert_eq!(rest.value(), 0xcbf4_3926, "{cut}");
+        }
     }
 }

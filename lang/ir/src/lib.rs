@@ -28,7 +28,7 @@ pub mod ty;
 pub mod visit;
 
 pub use body::*;
-pub use crc::CrcField;
+pub use crc::{Crc32, CrcField};
 pub use module::*;
 pub use offload::*;
 pub use ty::*;

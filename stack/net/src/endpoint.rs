@@ -46,6 +46,7 @@ pub struct Endpoint {
     /// packets, so that an answer does not wait for that, nor for another reading of the clock.
     pub(crate) wrote: Option<Instant>,
     messages: Messages,
+    #[cfg(feature = "verbs")]
     pub(crate) verbs: Option<hawser_verbs::Device>,
     log: Log,
 }
@@ -96,6 +97,7 @@ impl Endpoint {
             changed: None,
             wrote: None,
             messages,
+            #[cfg(feature = "verbs")]
             verbs: None,
             log: Log::default(),
         })
@@ -114,10 +116,7 @@ impl Endpoint {
         busy |= self.stack.poll(now, &mut *self.device)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             log::state(&self.stack, handle, notice);
-            let is_of_pair = |device: &mut hawser_verbs::Device| device.notice(handle, &notice);
-            if !self.verbs.as_mut().is_some_and(is_of_pair)
-                && !self.messages.note(&mut self.stack, now, handle, notice)
-            {
+            if !self.note_pair(handle, &notice) && !self.messages.note(&mut self.stack, now, handle, notice) {
                 self.note(handle, notice);
             }
         }

@@ -5,7 +5,7 @@
 //!   `AsyncRead + AsyncWrite`; [`Probe`] reads state variables of a stream that something else owns
 //! * [`MessageSocket`] and, polled, [`Endpoint::bind`]: whole messages and calls, over a program that carries them or
 //!   framed on its streams
-//! * [`verbs`]: registered memory and queue pairs, over a program that has them
+//! * `verbs` (a feature): registered memory and queue pairs, over a program that has them
 //! * [`Options`], [`Keepalive`]: what an application may choose for a connection
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`OnBus`]: what is attached to a running program, as clients of the bus reach it
@@ -27,7 +27,11 @@ pub mod messages;
 mod network;
 pub mod options;
 mod streams;
+#[cfg(feature = "verbs")]
 pub mod verbs;
+#[cfg(not(feature = "verbs"))]
+#[path = "verbs/absent.rs"]
+mod verbs;
 
 pub use attach::OnBus;
 pub use device::Device;

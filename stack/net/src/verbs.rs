@@ -2,7 +2,7 @@
 //!
 //! What is posted leaves with the next [`Endpoint::poll`], which also brings completions.
 
-use hawser_engine::Stack;
+use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 use hawser_verbs::Device;
 pub use hawser_verbs::{
@@ -23,6 +23,12 @@ pub struct Verbs<'a> {
 }
 
 impl Endpoint {
+    /// Takes a notice; false when it is not about a queue pair.
+    pub(crate) fn note_pair(&mut self, handle: Handle, notice: &Notice) -> bool {
+        let device = self.verbs.as_mut();
+        device.is_some_and(|device| device.notice(handle, notice))
+    }
+
     /// Its verbs.
     ///
     /// # Errors

@@ -3,8 +3,7 @@
 //! The invariant CRC of the InfiniBand architecture (annex A17, RoCEv2) holds from end to end: whatever routers
 //! change on the way counts as ones.
 
-use crc32fast::Hasher;
-use hawser_ir::{Blueprint, CrcField};
+use hawser_ir::{Blueprint, Crc32, CrcField};
 
 use super::udp;
 use crate::wire::TxFrame;
@@ -63,7 +62,7 @@ impl Crc {
         } else {
             0
         };
-        let mut crc = Hasher::new_with_initial(seed);
+        let mut crc = Crc32::after(seed);
         let covered = if self.in_trailer { at } else { frame.head.len() };
         // Up to here bytes may count otherwise than they are.
         let last = self.masked.iter().map(|(at, bits)| at + bits).max().unwrap_or(0);
@@ -74,7 +73,7 @@ impl Crc {
         }
         crc.update(&frame.head[plain..covered]);
         frame.payload.iter().for_each(|piece| crc.update(piece.bytes()));
-        frame.head[at..at + size_of::<u32>()].copy_from_slice(&field.to_bytes(crc.finalize()));
+        frame.head[at..at + size_of::<u32>()].copy_from_slice(&field.to_bytes(crc.value()));
         true
     }
 }
@@ -104,10 +103,10 @@ pub fn front(headers: &[u8]) -> u32 {
     if let Some(checksum) = counted.get_mut(len.saturating_sub(udp::HEADER) + udp::CHECKSUM..) {
         checksum.fill(0xff);
     }
-    let mut crc = Hasher::new();
+    let mut crc = Crc32::after(0);
     crc.update(&LINK);
     crc.update(counted);
-    crc.finalize()
+    crc.value()
 }
 
 #[cfg(test)]
