@@ -99,6 +99,28 @@ impl<'a> Checker<'a> {
         let name_at = self.records[record].span;
         self.whole_bytes(&mut format, name_at);
         self.resolve_masks(record, &mut format);
+        let is_crc = |field: &WireField| {
+            matches!(
+                field,
+                WireField::Bits {
+                    fill: Some(Fill::Crc32 { .. }),
+                    ..
+                }
+            )
+        };
+        if let Some(at) = format.trailer.iter().position(is_crc)
+            && at + 1 < format.trailer.len()
+        {
+            self.report(
+                Diagnostic::error(
+                    codes::FILL,
+                    name_at,
+                    "fields behind a `crc32_t` behind the payload",
+                )
+                .label("expected the `crc32_t` last: it covers all before it"),
+            );
+            format.failed = true;
+        }
         self.note_wire(record, &format.spans);
         if format.max_len > MAX_SIZE as u32 {
             self.too_large(name_at);

@@ -146,34 +146,26 @@ static REMAINDERS: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
     while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 {
-                crc >> 1 ^ 0xedb8_8320
-            } else {
-                crc >> 1
-            };
-            bit += 1;
-        }
-        let mut zeros = 0;
+        let (mut crc, mut zeros) = (byte as u32, 0);
         while zeros < 8 {
+            crc = with_a_byte_of_zeros(crc);
             tables[zeros][byte] = crc;
-            let mut bit = 0;
-            while bit < 8 {
-                crc = if crc & 1 == 1 {
-                    crc >> 1 ^ 0xedb8_8320
-                } else {
-                    crc >> 1
-                };
-                bit += 1;
-            }
             zeros += 1;
         }
         byte += 1;
     }
     tables
 };
+
+const fn with_a_byte_of_zeros(mut crc: u32) -> u32 {
+    let mut bit = 0;
+    while bit < 8 {
+        let carry = if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+        crc = crc >> 1 ^ carry;
+        bit += 1;
+    }
+    crc
+}
 
 #[cfg(test)]
 mod tests {

@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// What the program is told before the pair answers its peer.
+    /// The program's options before the pair answers its peer.
     pub(crate) fn receiving(&self, domain: ProtectionDomain) -> [(u32, u64); 7] {
         [
             (abi::OPT_PAIR_DOMAIN, domain.0.into()),
@@ -125,7 +125,7 @@ impl Connection {
         ]
     }
 
-    /// What it is told before the pair sends.
+    /// Those before the pair sends.
     pub(crate) fn sending(&self) -> [(u32, u64); 4] {
         [
             (abi::OPT_PAIR_TIMEOUT, hawser_time::nanos(self.timeout)),

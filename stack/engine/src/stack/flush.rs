@@ -17,9 +17,6 @@ use crate::state::Pending;
 use crate::tables::Tables;
 use crate::wire::{TxFrame, Wire};
 
-/// The maximum number of bytes of a trailer: as many as `extract` reads.
-const MAX_TRAILER: usize = 64;
-
 impl Stack {
     /// Builds what waits and hands it to the wire; true when the wire took any.
     pub(crate) fn flush(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
@@ -289,12 +286,8 @@ impl Builder<'_> {
 /// Puts the payload between the header, which ends at `at`, and the trailer. It is copied: whoever has a trailer has
 /// a checksum there, for which each byte is read anyway, and wires need not know of it.
 fn put_between(frame: &mut TxFrame, at: usize, trailer: usize) {
-    let mut end = [0; MAX_TRAILER];
-    let end = &mut end[..trailer.min(MAX_TRAILER)];
-    end.copy_from_slice(&frame.head[at..at + end.len()]);
-    frame.head.truncate(at);
     for piece in frame.payload.drain(..) {
         frame.head.extend_from_slice(piece.bytes());
     }
-    frame.head.extend_from_slice(end);
+    frame.head[at..].rotate_left(trailer);
 }
