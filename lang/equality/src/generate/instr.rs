@@ -162,13 +162,10 @@ impl Body<'_> {
 
     /// A header, filled, and the instruction to send it.
     fn packet(&mut self) {
-        let sendable: Vec<usize> = (0..self.plan.blueprints.len())
-            .filter(|i| self.plan.blueprints[*i].sendable)
-            .collect();
-        if sendable.is_empty() {
+        if self.plan.blueprints.is_empty() {
             return;
         }
-        let blueprint = self.plan.blueprints[*self.rng.pick(&sendable)].clone();
+        let blueprint = self.rng.pick(&self.plan.blueprints).clone();
         let (net, header) = (self.fresh_name("ip"), self.fresh_name("b"));
         let name = &self.plan.records[blueprint.record].name;
         self.line(format!("IPheader {net};"));

@@ -50,8 +50,6 @@ pub(super) struct Options {
 #[derive(Clone, Debug)]
 pub(super) struct Blueprint {
     pub(super) record: usize,
-    /// Headers are built without their payload at hand.
-    pub(super) sendable: bool,
     pub(super) rules: Vec<Rule>,
 }
 

@@ -220,7 +220,6 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
         let record = header.finish(plan, Kind::Blueprint);
         plan.blueprints.push(Blueprint {
             record,
-            sendable: true,
             rules: Vec::new(),
         });
     } else {
@@ -237,7 +236,6 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
         let record = short.finish(plan, Kind::Blueprint);
         plan.blueprints.push(Blueprint {
             record,
-            sendable: true,
             rules: Vec::new(),
         });
     }
@@ -289,7 +287,6 @@ fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
     let record = header.finish(plan, Kind::Blueprint);
     plan.blueprints.push(Blueprint {
         record,
-        sendable: true,
         rules: Vec::new(),
     });
 }
@@ -325,12 +322,11 @@ fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
     let record = header.finish(plan, Kind::Blueprint);
     plan.blueprints.push(Blueprint {
         record,
-        sendable: true,
         rules: Vec::new(),
     });
 }
 
-/// A header with a CRC and a trailer, with payload, or without, which can be sent.
+/// A header with a CRC and a trailer, with payload or without.
 fn trailed(plan: &mut Plan, rng: &mut Rng) {
     let mut header = Header::new("pkt_bp", "ended");
     let in_header = rng.one_in(2);
@@ -353,7 +349,6 @@ fn trailed(plan: &mut Plan, rng: &mut Rng) {
     let record = header.finish(plan, Kind::Blueprint);
     plan.blueprints.push(Blueprint {
         record,
-        sendable: !payload,
         rules: Vec::new(),
     });
 }
