@@ -109,6 +109,12 @@ impl Device {
         Some(self.pairs.get(&pair)?.state)
     }
 
+    /// The connection of a queue pair in its stack, from RTR on: to observe it.
+    #[must_use]
+    pub fn handle(&self, pair: QueuePair) -> Option<Handle> {
+        self.pairs.get(&pair)?.handle
+    }
+
     fn pair(&mut self, pair: QueuePair) -> Result<&mut Pair, VerbsError> {
         self.pairs.get_mut(&pair).ok_or(VerbsError::Gone("queue pair"))
     }

@@ -11,7 +11,7 @@ fn no_change(_: &mut Connection) {}
 
 /// How the first host's work ends, and that its peer's memory is as it was.
 fn outcome(change: impl Fn(&mut Connection), request: impl Fn(&Stage) -> SendRequest) -> Status {
-    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, change);
+    let mut stage = Stage::new(&program(Engine::Interp), 7, change);
     let request = request(&stage);
     let now = stage.now;
     let host = &mut stage.hosts[0];
@@ -139,7 +139,7 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
 /// What was posted before memory that is absent is done, and what was posted behind it is not.
 #[test]
 fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
-    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let absent = Slice {
         key: 9,
@@ -194,7 +194,7 @@ fn a_peer_that_is_gone_is_given_up() {
 /// A message that is longer than the memory posted for it fails at both ends, and so does what was posted behind it.
 #[test]
 fn a_message_that_is_too_long_fails_at_both_ends() {
-    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let [a, b] = &mut stage.hosts;
     for id in 0..2 {
@@ -233,7 +233,7 @@ fn a_message_that_is_too_long_fails_at_both_ends() {
 /// A region that ends under traffic: the peer gets an error, and nothing is written from then on.
 #[test]
 fn a_region_may_end_under_traffic() {
-    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let [a, b] = &mut stage.hosts;
     a.own.write(0, &[1; 1 << 16]);
@@ -260,7 +260,7 @@ fn a_region_may_end_under_traffic() {
 
 #[test]
 fn a_send_invalidates_a_key_of_its_receiver() {
-    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let [a, b] = &mut stage.hosts;
     let local = b.own.slice(0, 10);
@@ -291,7 +291,7 @@ fn a_send_invalidates_a_key_of_its_receiver() {
 
 #[test]
 fn states_come_one_after_the_other() {
-    let mut stage = Stage::new(&program(Engine::Interp), 0, 7, |_| {});
+    let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let host = &mut stage.hosts[0];
     let config = hawser_verbs::QueuePairConfig {
         domain: host.domain,

@@ -1,12 +1,10 @@
-//! RoCE over two stacks and a wire that loses packets: what applications see of their work and of their memories.
+//! RoCE over two stacks and a wire: what applications see of their memories, and of errors. How works fare on networks
+//! is the simulator's (`targets/sim/tests/works.rs`).
 
 #![allow(unreachable_pub)]
 
 #[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
-mod capture;
 mod errors;
-mod networks;
 mod stage;
-mod work;

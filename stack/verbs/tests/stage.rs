@@ -1,10 +1,7 @@
-//! Two hosts with their devices, and a cable between them, with a simulated link's faults.
+//! Two hosts with their devices, and a cable between them.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
@@ -13,14 +10,10 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{Stack, StackConfig};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_on;
-use hawser_sim::faulty::Faulty;
-use hawser_sim::link::{Pipe, Profile};
 use hawser_time::Instant;
 use hawser_verbs::{
     Access, CompletionQueue, Connection, Device, MemoryRegion, ProtectionDomain, QueuePair, QueuePairConfig,
 };
-
-use parking_lot::Mutex;
 
 use super::cable::{Cable, cable};
 
@@ -39,18 +32,10 @@ pub fn program(engine: Engine) -> Arc<dyn Program> {
     program.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What happens to packets between the hosts, and the time there.
-struct Link {
-    profile: Profile,
-    clock: Rc<Cell<Instant>>,
-}
-
 /// A host, its end of the cable, and one queue pair.
 pub struct Host {
     pub stack: Stack,
-    end: Box<dyn Wire>,
-    /// What left, and the peer has not taken.
-    sent: Arc<Mutex<VecDeque<Vec<u8>>>>,
+    end: Cable,
     pub device: Device,
     pub domain: ProtectionDomain,
     pub queue: CompletionQueue,
@@ -62,18 +47,7 @@ pub struct Host {
 }
 
 impl Host {
-    fn new(program: &Arc<dyn Program>, number: usize, seed: u64, cable: Cable, link: &Link) -> Host {
-        let sent = Arc::clone(&cable.outbound);
-        let (clock, pipe) = (Rc::clone(&link.clock), |profile: &Profile, label: &str| {
-            Pipe::new(profile, seed, label)
-        });
-        let outward = pipe(&link.profile, ["there", "back"][number]);
-        let end = Faulty::new(
-            cable,
-            move || clock.get(),
-            pipe(&Profile::default(), "inward"),
-            outward,
-        );
+    fn new(program: &Arc<dyn Program>, number: usize, seed: u64, end: Cable) -> Host {
         let interface = InterfaceConfig {
             addresses: vec![(address(number), 24)],
             gateways: vec![],
@@ -100,8 +74,7 @@ impl Host {
         device.to_init(pair).expect("it is new");
         Host {
             stack,
-            end: Box::new(end),
-            sent,
+            end,
             device,
             domain,
             queue,
@@ -116,7 +89,7 @@ impl Host {
         let mut busy = false;
         while self
             .stack
-            .poll(now, &mut *self.end)
+            .poll(now, &mut self.end)
             .expect("a cable does not fail")
         {
             busy = true;
@@ -138,35 +111,12 @@ impl Host {
 pub struct Stage {
     pub hosts: [Host; 2],
     pub now: Instant,
-    clock: Rc<Cell<Instant>>,
-    /// All packets that left, in order.
-    pub packets: Vec<Vec<u8>>,
 }
 
 impl Stage {
-    /// On a cable that loses so many packets of a hundred, and does nothing else to them.
-    pub fn new(program: &Arc<dyn Program>, loss: u64, seed: u64, change: impl Fn(&mut Connection)) -> Stage {
-        let profile = Profile {
-            loss: loss as f64 / 100.0,
-            ..Profile::default()
-        };
-        Stage::over(program, profile, seed, change)
-    }
-
-    /// On a link with these faults in each direction.
-    pub fn over(
-        program: &Arc<dyn Program>,
-        profile: Profile,
-        seed: u64,
-        change: impl Fn(&mut Connection),
-    ) -> Stage {
-        let clock = Rc::new(Cell::new(START));
-        let link = Link { profile, clock };
+    pub fn new(program: &Arc<dyn Program>, seed: u64, change: impl Fn(&mut Connection)) -> Stage {
         let [a, b] = cable(0, seed);
-        let mut hosts = [
-            Host::new(program, 0, seed, a, &link),
-            Host::new(program, 1, seed, b, &link),
-        ];
+        let mut hosts = [Host::new(program, 0, seed, a), Host::new(program, 1, seed, b)];
         for own in 0..2 {
             let peer = hosts[1 - own].pair.number();
             let mut connection = Connection {
@@ -182,21 +132,14 @@ impl Stage {
                 .connect(&mut host.stack, START, host.pair, &connection);
             connected.expect("it is possible");
         }
-        Stage {
-            hosts,
-            now: START,
-            clock: link.clock,
-            packets: Vec::new(),
-        }
+        Stage { hosts, now: START }
     }
 
     /// Both hosts do all that is to be done now; true when that was anything.
     fn work(&mut self) -> bool {
         let mut busy = false;
-        self.clock.set(self.now);
         for host in &mut self.hosts {
             busy |= host.work(self.now);
-            self.packets.extend(host.sent.lock().iter().cloned());
         }
         busy
     }
@@ -211,8 +154,7 @@ impl Stage {
             if self.work() {
                 continue;
             }
-            let of_host = |host: &Host| [host.stack.next_deadline(), host.end.next_deadline()];
-            let deadlines = self.hosts.iter().flat_map(of_host).flatten();
+            let deadlines = self.hosts.iter().filter_map(|host| host.stack.next_deadline());
             match deadlines.min() {
                 Some(next) if next < END => self.now = self.now.max(next),
                 _ => return false,

@@ -38,6 +38,7 @@ use crate::scenario::{
 };
 use crate::switch::{Directory, Spread, Switch};
 use crate::wire::SimWire;
+use crate::working;
 use crate::world::{Change, World};
 
 /// What the clock shows at a scenario's start. Not 0, so that programs may take a time of 0 for
@@ -131,6 +132,8 @@ pub(crate) enum Ends {
         /// The number of each host's application of the flow.
         agents: Rc<BTreeMap<usize, usize>>,
     },
+    /// Host and number of the client's end of a flow of works, and of the server's.
+    Works([(usize, usize); 2]),
 }
 
 /// A connection in its world, or a host that calls.
@@ -407,7 +410,10 @@ fn add_flows(
         let connections = &connections[first..end];
         calling::add(built, scenario, (number, flow), connections, seed);
         for connection in connections.iter().filter(|_| flow.calls.is_none()) {
-            add_connection(built, scenario, connection, seed, own);
+            match flow.works {
+                Some(_) => working::add(built, flow, connection, seed),
+                None => add_connection(built, scenario, connection, seed, own),
+            }
         }
     }
     Ok(())

@@ -32,6 +32,7 @@ pub(crate) fn flow_report(
             sha256_ok: failures.is_empty(),
             messages: Some(MessagesReport { sent, received }),
             streams: None,
+            works: None,
         }
     };
     FlowReport {

@@ -216,6 +216,18 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
         let error = ScenarioError::new(format!("{path}.streams"), message);
         return Err(error.with_hint("it carries one stream: `bulk = { bytes = \"1MiB\" }`"));
     }
+    if flow.works.is_some() != offers(AppOp::Post) {
+        return Err(match flow.works.is_some() {
+            true => {
+                let message = format!("`{name}` has no queue pairs");
+                ScenarioError::new(format!("{path}.works"), message)
+            }
+            false => {
+                let message = format!("`{name}` carries works of queue pairs alone");
+                ScenarioError::new(path, message).with_hint("works = { size = \"4kB\" }")
+            }
+        });
+    }
     let Some(calls) = &flow.calls else {
         if connect || !(call || message) {
             return Ok(());

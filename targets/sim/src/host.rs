@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
 
+use crate::app::works::{Worker, Workers};
 use crate::app::{Agent, Endpoint};
 use crate::frame::Frame;
 use crate::trace::Trace;
@@ -35,6 +36,8 @@ pub struct Host {
     endpoints: Vec<Endpoint>,
     /// The applications that call, and are called.
     agents: Vec<Agent>,
+    /// The ends of flows of works.
+    workers: Workers,
     /// The end that follows an end, for a flow that is opened again.
     heirs: BTreeMap<usize, usize>,
     /// By listener that several ends share, and a client's address: the first end that takes its connections.
@@ -86,6 +89,7 @@ impl Host {
             ports: 0,
             endpoints: Vec::new(),
             agents: Vec::new(),
+            workers: Workers::default(),
             heirs: BTreeMap::new(),
             expected: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -128,6 +132,16 @@ impl Host {
     pub fn add_agent(&mut self, agent: Agent) -> usize {
         self.agents.push(agent);
         self.agents.len() - 1
+    }
+
+    /// Adds an end of a flow of works and returns its number.
+    pub(crate) fn add_worker(&mut self, worker: Worker) -> usize {
+        self.workers.add(worker)
+    }
+
+    /// The ends of flows of works.
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// The application of a flow of calls.
@@ -183,14 +197,17 @@ impl Host {
     pub fn is_finished(&self) -> bool {
         self.failure.is_some()
             || (self.endpoints.iter().all(Endpoint::is_finished)
-                && self.agents.iter().all(Agent::is_finished))
+                && self.agents.iter().all(Agent::is_finished)
+                && self.workers.is_finished())
     }
 
     /// True when all its connections are closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.failure.is_some()
-            || (self.endpoints.iter().all(Endpoint::is_closed) && self.agents.iter().all(Agent::is_closed))
+            || (self.endpoints.iter().all(Endpoint::is_closed)
+                && self.agents.iter().all(Agent::is_closed)
+                && self.workers.is_finished())
     }
 
     /// True when its stack holds nothing of any connection: no context but those of listeners, and no byte. What a
@@ -216,10 +233,14 @@ impl Host {
     /// Does one round of work; false when there was none.
     fn round(&mut self, now: Instant, trace: &mut Trace) -> io::Result<bool> {
         let mut busy = self.stack.poll(now, &mut self.wire)?;
+        let mut is_noticed = false;
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
             let Some(&owner) = self.owners.get(&handle) else {
-                self.notify_agent(now, handle, notice, trace);
+                match self.workers.notice(handle, &notice) {
+                    true => is_noticed = true,
+                    false => self.notify_agent(now, handle, notice, trace),
+                }
                 continue;
             };
             if let Some(number) = self.taker_of(owner, handle, notice) {
@@ -236,6 +257,10 @@ impl Host {
             busy = true;
             self.drive(number, now);
         }
+        if is_noticed || self.workers.wake_at().is_some_and(|at| at <= now) {
+            busy = true;
+            self.drive_workers(now, trace);
+        }
         for agent in &mut self.agents {
             if agent.wake_at().is_some_and(|at| at <= now) {
                 busy = true;
@@ -243,6 +268,12 @@ impl Host {
             }
         }
         Ok(busy)
+    }
+
+    fn drive_workers(&mut self, now: Instant, trace: &mut Trace) {
+        let before = self.workers.moved();
+        self.workers.drive(now, &mut self.stack, trace);
+        self.progress += self.workers.moved() - before;
     }
 
     /// Gives a notice to the application of calls whose handle it is about, if there is one.
@@ -422,10 +453,16 @@ impl Node for Host {
         let agents = self.agents.iter().filter_map(Agent::wake_at).min();
         let can_send = self.stack.wants_wire() && self.wire.free() > 0;
         let waiting = (can_send || self.wire.has_frames()).then_some(Instant::ORIGIN);
-        [wake, agents, waiting, self.stack.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            wake,
+            agents,
+            self.workers.wake_at(),
+            waiting,
+            self.stack.next_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn progress(&self) -> u64 {

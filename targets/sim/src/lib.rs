@@ -57,6 +57,7 @@ pub mod trace;
 pub mod watch;
 mod wheel;
 pub mod wire;
+mod working;
 pub mod world;
 
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};

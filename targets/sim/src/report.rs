@@ -54,7 +54,7 @@ pub struct Report {
 pub struct FlowReport {
     /// The scenario's flow, counted from 0.
     pub flow: usize,
-    /// `bulk`, `request`, `messages`, `streams` or `calls`.
+    /// `bulk`, `request`, `messages`, `streams`, `calls` or `works`.
     pub app: &'static str,
     /// The client's host.
     pub from: String,
@@ -109,6 +109,18 @@ pub struct DirectionReport {
     /// Streams, where the connection has them within it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsReport>,
+    /// Works of queue pairs; bytes and times are theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub works: Option<WorksReport>,
+}
+
+/// Works of one end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WorksReport {
+    /// Those that it has posted.
+    pub posted: u64,
+    /// Those of them that are done.
+    pub done: u64,
 }
 
 /// Messages of one direction that are delivered whole.
@@ -302,7 +314,8 @@ impl fmt::Display for FlowReport {
         for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
             let sent = direction.messages.map_or(0, |messages| messages.sent);
             let streams = direction.streams.map_or(0, |streams| streams.sent);
-            if direction.bytes > 0 || sent > 0 || streams > 0 || !direction.sha256_ok {
+            let works = direction.works.map_or(0, |works| works.posted);
+            if direction.bytes > 0 || sent > 0 || streams > 0 || works > 0 || !direction.sha256_ok {
                 writeln!(f, "  {arrow} {direction}")?;
             }
         }
@@ -329,6 +342,9 @@ impl fmt::Display for DirectionReport {
                 }
             }
             f.write_str(", ")?;
+        }
+        if let Some(WorksReport { posted, done }) = self.works {
+            write!(f, "{done} of {posted} works, ")?;
         }
         write!(f, "{} bytes", self.bytes)?;
         if let (Some(seconds), Some(rate)) = (self.seconds, self.bits_per_second) {

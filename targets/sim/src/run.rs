@@ -30,6 +30,7 @@ use crate::slowdown;
 use crate::standing::{EndStanding, standing};
 use crate::switch::Switch;
 use crate::watch::Watch;
+use crate::working;
 use crate::world::{End, Watcher};
 
 /// How many kinds of packets that went round are shown.
@@ -500,6 +501,7 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
         } => {
             return callers::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), peers);
         }
+        Ends::Works(ends) => return working::flow_report(scenario, built, flow, *ends),
     };
     let end = |i: usize| {
         let (host, number) = ends[i];
@@ -542,8 +544,10 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
 
 /// How the ends of a connection stood, where that may be why a run failed: nothing where all is over.
 fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
-    let Ends::Connection(ends) = flow.ends else {
-        return callers::standings(built, flow).filter(|_| !ok);
+    let ends = match flow.ends {
+        Ends::Connection(ends) => ends,
+        Ends::Calls { .. } => return callers::standings(built, flow).filter(|_| !ok),
+        Ends::Works(ends) => return (!ok).then(|| Box::new(working::standings(built, ends))),
     };
     let host = |end: usize| built.host(ends[end].0);
     let is_closed = |end: usize| host(end).endpoint(ends[end].1).is_closed();
@@ -572,6 +576,7 @@ fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant)
                 sent: sent.done,
                 received: received.done,
             }),
+        works: None,
         streams: sender
             .streams
             .zip(receiver.streams)

@@ -10,6 +10,7 @@ mod calls;
 mod network;
 mod steps;
 mod streams;
+mod works;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

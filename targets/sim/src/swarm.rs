@@ -14,13 +14,14 @@ mod calls;
 mod carried;
 mod streams;
 mod themes;
+mod works;
 
 use std::fmt::Write;
 
 use hawser_ir::{Module, Source, Ty};
 
 pub use abilities::{Abilities, Ability, UnknownAbility};
-pub use carried::Carried;
+pub use carried::{Carried, Kind};
 
 pub use crate::scenario::Delivery;
 
@@ -110,7 +111,11 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
         abilities: calls::abilities(subject.abilities),
         ..*subject
     };
-    let subject = if subject.carried.calls { &asked } else { subject };
+    let subject = if subject.carried.kind == Kind::Calls {
+        &asked
+    } else {
+        subject
+    };
     let mut scenario = usual(seed, subject);
     themes::apply(&mut scenario, subject);
     if subject.carried != Carried::default() {
@@ -127,7 +132,8 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
 /// times, while there is something to disturb; on some also another address. It knows UDP alone.
 fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
     let rng = &mut Rng::new(scenario.seed, "swarm/nat");
-    let is_asked = subject.abilities.has(Ability::Migration) && subject.udp_port.is_some();
+    let may_move = subject.carried.kind != Kind::Works && subject.abilities.has(Ability::Migration);
+    let is_asked = may_move && subject.udp_port.is_some();
     let flows = &scenario.flow;
     let is_one_way = flows
         .iter()
@@ -418,8 +424,7 @@ mod tests {
             delivery: Delivery::Stream,
             longest: Carried::LONGEST,
             one_way: false,
-            calls: false,
-            streams: false,
+            kind: Kind::Connections,
         },
         start_bits: Some(32),
         link_rate: true,
@@ -444,15 +449,19 @@ mod tests {
                 carrying(Delivery::Messages, false),
                 carrying(Delivery::Datagrams, false),
                 carrying(Delivery::Datagrams, true),
-                EVERYTHING.carrying(Carried::CALLS),
-                EVERYTHING.carrying(Carried::STREAMS),
+                EVERYTHING.carrying(Carried::of(Kind::Calls)),
+                EVERYTHING.carrying(Carried::of(Kind::Streams)),
+                Subject {
+                    udp_port: Some(4791),
+                    ..EVERYTHING.carrying(Carried::of(Kind::Works))
+                },
                 Subject {
                     udp_port: Some(4433),
-                    ..EVERYTHING.carrying(Carried::STREAMS)
+                    ..EVERYTHING.carrying(Carried::of(Kind::Streams))
                 },
                 EVERYTHING.carrying(Carried {
                     one_way: true,
-                    ..Carried::CALLS
+                    ..Carried::of(Kind::Calls)
                 }),
             ];
             for subject in subjects {

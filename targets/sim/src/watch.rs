@@ -6,6 +6,7 @@ use hawser_time::Instant;
 
 use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::host::Host;
+use crate::working;
 use crate::world::End;
 
 /// Who wants to know what, and how often.
@@ -100,6 +101,13 @@ fn flow_moment(built: &Built, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {
             return FlowMoment {
                 received: crate::callers::received(&ledger.borrow(), *caller),
                 values: vec![None; fields.len()],
+            };
+        }
+        Ends::Works(ends) => {
+            let value_of = |field: &&str| working::value_of(built, *ends, field);
+            return FlowMoment {
+                received: working::moved(built, *ends),
+                values: fields.iter().map(value_of).collect(),
             };
         }
     };

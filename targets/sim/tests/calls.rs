@@ -11,7 +11,7 @@ use hawser_load::programs::resolve_with_on;
 use hawser_sim::report::Report;
 use hawser_sim::scenario::units::Value;
 use hawser_sim::scenario::workload::Distribution;
-use hawser_sim::swarm::{self, Abilities, Ability, Carried, Subject};
+use hawser_sim::swarm::{self, Abilities, Ability, Carried, Kind, Subject};
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
 fn try_on(engine: Engine, text: &str) -> Result<Report, String> {
@@ -192,7 +192,7 @@ fn a_program_is_asked_only_for_what_it_offers() {
 fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
     let carried = Carried {
         longest: 4000,
-        ..Carried::CALLS
+        ..Carried::of(Kind::Calls)
     };
     let abilities = Abilities::MINIMAL
         .with(Ability::AnyMtu)

@@ -17,3 +17,4 @@ mod sharing;
 mod streams;
 mod super_segments;
 mod switches;
+mod works;

@@ -11,7 +11,7 @@ use hawser_load::programs::resolve_with_on;
 use hawser_load::{Engine, Loaded};
 use hawser_sim::scenario::Nat;
 use hawser_sim::scenario::units::Span;
-use hawser_sim::swarm::{self, Abilities, Ability, Carried, Subject};
+use hawser_sim::swarm::{self, Abilities, Ability, Carried, Kind, Subject};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// Streams on a path that loses nothing.
@@ -249,7 +249,7 @@ fn a_swarm_of_streams_is_safe_and_live_on_both_engines() {
     let less = [Ability::OpenBoth, Ability::Refusals, Ability::Resets];
     let abilities = less.into_iter().fold(Abilities::ALL, Abilities::without);
     let subject = Subject::new(&name, abilities)
-        .carrying(Carried::STREAMS)
+        .carrying(Carried::of(Kind::Streams))
         .known(engines[0].module());
     let (mut streams, mut translated) = (0, 0);
     for seed in SEEDS {

@@ -53,20 +53,9 @@ const MODES: &[Mode] = &[
         command: &["sh", "-c", SWARM_OF, "quic-lite"],
     },
     Mode {
-        name: "roce",
-        about: "works of RoCE in 2,000 random networks on both engines",
-        command: &[
-            "env",
-            "HAWSER_ROCE_NETWORKS=2000",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-verbs",
-            "--test",
-            "tests",
-            "all_work_is_done_once_in_random_networks",
-        ],
+        name: "swarm-roce",
+        about: "works of RoCE, likewise",
+        command: &["sh", "-c", SWARM_OF, "roce"],
     },
     Mode {
         name: "stream",

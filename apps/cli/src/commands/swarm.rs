@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
-use hawser::sim::swarm::{self, Abilities, Ability, Carried, Delivery, Subject};
+use hawser::sim::swarm::{self, Abilities, Ability, Carried, Delivery, Kind, Subject};
 use hawser::sim::{self, Report, Scenario, Shrunk, Story};
 use serde_json::json;
 
@@ -83,8 +83,8 @@ pub(crate) struct Claims {
     )]
     without: Vec<Ability>,
     /// What the program carries: `stream`, or what it promises about messages: `messages` (each whole, once, in any
-    /// order), `datagrams` (each whole, at most once); `streams` within each connection; or `calls`, from endpoint to
-    /// endpoint
+    /// order), `datagrams` (each whole, at most once); `streams` within each connection; `calls`, from endpoint to
+    /// endpoint; or `works` of queue pairs
     #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_carried)]
     carries: Carried,
     /// The longest message that it takes, in bytes
@@ -106,10 +106,11 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
         "stream" => Ok(connections(Delivery::Stream)),
         "messages" => Ok(connections(Delivery::Messages)),
         "datagrams" => Ok(connections(Delivery::Datagrams)),
-        "streams" => Ok(Carried::STREAMS),
-        "calls" => Ok(Carried::CALLS),
+        "streams" => Ok(Carried::of(Kind::Streams)),
+        "calls" => Ok(Carried::of(Kind::Calls)),
+        "works" => Ok(Carried::of(Kind::Works)),
         _ => Err(format!(
-            "no `{text}`; there are: stream, messages, datagrams, streams, calls"
+            "no `{text}`; there are: stream, messages, datagrams, streams, calls, works"
         )),
     }
 }

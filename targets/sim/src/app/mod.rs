@@ -15,6 +15,8 @@
 //! [`streams`] are several within a connection, each checked by itself, with a beginning and an end of its own.
 //!
 //! [`calls`] need no connection: messages from endpoint to endpoint, with a reply or without.
+//!
+//! [`works`] are between queue pairs: memory of the other host that is written, read and changed.
 
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ mod state;
 pub(crate) mod stream;
 pub mod streams;
 mod whole;
+pub mod works;
 
 pub use calls::Agent;
 pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan, Shared};

@@ -276,6 +276,7 @@ fn check_flows(scenario: &Scenario) -> Checked {
             flow.messages.map(|messages| messages.count),
             flow.streams.map(|streams| streams.count),
             flow.calls.as_ref().map(|calls| calls.count),
+            flow.works.as_ref().and_then(|works| works.count),
         ];
         let largest = counts.into_iter().flatten().max().unwrap_or(0);
         sum.checked_add(largest.checked_mul(flow.connections()?)?)
@@ -373,6 +374,7 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
     scenario.check_outside(flow, path)?;
     super::calls::check(scenario, flow, path)?;
     super::streams::check(flow, path)?;
+    super::works::check(scenario, flow, path)?;
     check_delivery(flow, path)
 }
 
@@ -383,11 +385,12 @@ fn check_application(flow: &Flow, path: &str) -> Checked {
         flow.messages.is_some(),
         flow.streams.is_some(),
         flow.calls.is_some(),
+        flow.works.is_some(),
     ];
     if given.iter().filter(|given| **given).count() != 1 {
         let error = ScenarioError::new(
             path,
-            "a flow has exactly one of `bulk`, `request`, `messages`, `streams`, `calls`",
+            "a flow has exactly one of `bulk`, `request`, `messages`, `streams`, `calls`, `works`",
         );
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
     }

@@ -1,6 +1,6 @@
 //! Defaults that are not zero.
 
-use super::{Share, Span};
+use super::{Bytes, Share, Span};
 
 pub(super) fn seed() -> u64 {
     1
@@ -32,4 +32,17 @@ pub(super) fn one_priority() -> u8 {
 
 pub(super) fn any() -> Share {
     Share(1.0)
+}
+
+pub(super) fn posted() -> u64 {
+    16
+}
+
+pub(super) fn path_mtu() -> Bytes {
+    Bytes(1024)
+}
+
+/// As that of queue pairs (IBA, 9.7.6.1.3: 4.096 µs · 2^14).
+pub(super) fn pair_timeout() -> Span {
+    Span(67_000_000)
 }

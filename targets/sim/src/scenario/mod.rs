@@ -19,6 +19,7 @@ mod streams;
 mod topology;
 pub mod units;
 pub mod workload;
+mod works;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,6 +37,7 @@ pub use origin::Origin;
 pub use streams::{Openers, Streams};
 pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
+pub use works::{WorkKind, Works};
 
 /// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport
 /// sends while a link is down, and a few seconds' work.
@@ -368,7 +370,7 @@ pub enum State {
 }
 
 /// One or several connections between hosts, and what is sent over them. Exactly one of
-/// `bulk`, `request`, `messages`, `streams` and `calls` is given.
+/// `bulk`, `request`, `messages`, `streams`, `calls` and `works` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -447,6 +449,9 @@ pub struct Flow {
     /// Calls, which need no connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
+    /// Work of queue pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub works: Option<Works>,
 }
 
 impl Flow {
@@ -479,6 +484,7 @@ impl Flow {
             messages: None,
             streams: None,
             calls: None,
+            works: None,
         }
     }
 }

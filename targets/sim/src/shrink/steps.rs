@@ -8,7 +8,7 @@ use crate::scenario::{
 };
 
 use super::network::{self, each_flow, flow_with, lower, with};
-use super::{Failing, LostFrame, calls, streams};
+use super::{Failing, LostFrame, calls, streams, works};
 
 /// Steps of one kind, the largest first.
 type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
@@ -29,6 +29,7 @@ pub(super) const PASSES: &[Pass] = &[
     smaller_sizes,
     calls::smaller_calls,
     streams::smaller_streams,
+    works::smaller_works,
     plainer_rules,
     plainer_changes,
     plainer_hosts,

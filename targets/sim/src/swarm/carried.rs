@@ -18,44 +18,47 @@ pub struct Carried {
     pub longest: u64,
     /// It carries data from client to server only; of calls, nobody replies; of streams, who opens one sends alone.
     pub one_way: bool,
-    /// It carries no connections but calls.
-    pub calls: bool,
-    /// Its connections have streams within them.
-    pub streams: bool,
+    /// What its flows are.
+    pub kind: Kind,
+}
+
+/// What flows of a program are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Connections, each a stream or messages.
+    #[default]
+    Connections,
+    /// Calls from endpoint to endpoint.
+    Calls,
+    /// Connections that have streams within them.
+    Streams,
+    /// Works of queue pairs.
+    Works,
 }
 
 impl Carried {
     /// The longest message unless stated: one packet takes it on every path.
     pub const LONGEST: u64 = 1000;
 
-    /// Calls.
-    pub const CALLS: Carried = Carried {
-        delivery: Delivery::Messages,
-        longest: Carried::LONGEST,
-        one_way: false,
-        calls: true,
-        streams: false,
-    };
-
-    /// Streams within connections.
-    pub const STREAMS: Carried = Carried {
-        delivery: Delivery::Stream,
-        longest: Carried::LONGEST,
-        one_way: false,
-        calls: false,
-        streams: true,
-    };
+    /// Flows of a kind.
+    #[must_use]
+    pub fn of(kind: Kind) -> Carried {
+        let delivery = match kind {
+            Kind::Calls => Delivery::Messages,
+            Kind::Connections | Kind::Streams | Kind::Works => Delivery::Stream,
+        };
+        Carried {
+            delivery,
+            longest: Carried::LONGEST,
+            one_way: false,
+            kind,
+        }
+    }
 }
 
 impl Default for Carried {
     fn default() -> Carried {
-        Carried {
-            delivery: Delivery::Stream,
-            longest: Carried::LONGEST,
-            one_way: false,
-            calls: false,
-            streams: false,
-        }
+        Carried::of(Kind::Connections)
     }
 }
 
@@ -72,15 +75,17 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     let line = line
         .map(|(rate, delay)| (rate.0, delay.0))
         .filter(|_| is_bounded && is_lossless);
-    if carried.calls {
-        for flow in &mut scenario.flow {
-            let messages = messages(flow, rng, carried, false);
-            super::calls::apply(flow, &messages, rng, (carried.longest, carried.one_way));
+    match carried.kind {
+        Kind::Connections => {}
+        Kind::Calls => {
+            for flow in &mut scenario.flow {
+                let messages = messages(flow, rng, carried, false);
+                super::calls::apply(flow, &messages, rng, (carried.longest, carried.one_way));
+            }
+            return super::calls::finish(scenario);
         }
-        return super::calls::finish(scenario);
-    }
-    if carried.streams {
-        return super::streams::apply(scenario, rng, subject);
+        Kind::Streams => return super::streams::apply(scenario, rng, subject),
+        Kind::Works => return super::works::apply(scenario, rng),
     }
     for flow in &mut scenario.flow {
         if carried.delivery != Delivery::Stream {

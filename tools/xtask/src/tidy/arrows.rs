@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
     // An interface of the engine's requests; tests run it over programs.
     Rule {
         from: "stack/verbs",
-        to: &["stack/engine", "stack/load", "lang/ir", "targets/sim"],
+        to: &["stack/engine", "stack/load", "lang/ir"],
     },
     // A trace lets the interpreter repeat what a stack did.
     Rule {

@@ -1,0 +1,243 @@
+//! Work of queue pairs: memory of another host that is written, read and changed, and messages into memory.
+
+use serde::{Deserialize, Serialize};
+
+use super::units::{Bytes, Share, Sizes, Span};
+use super::{Closing, Flow, Opening, Scenario, ScenarioError, is_default};
+
+/// The largest work, in bytes.
+const LARGEST: u64 = 1 << 24;
+/// Works that an end has posted at a time: as many as a send queue takes.
+const DEPTH_MAX: u64 = 128;
+/// Memory that an end has posted for messages at a time: as many as a receive queue takes.
+const RECEIVES_MAX: u64 = 256;
+/// Bytes of memory that an end of a flow registers, at most.
+const MEMORY_MAX: u64 = 1 << 28;
+
+/// What an end of a flow asks of the other one's memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Works {
+    /// How many each end posts that posts some. By default one; with `time`, as many as are done by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// For how long new ones are posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
+    /// Bytes of each; of an atomic operation it is always eight.
+    pub size: Sizes,
+    /// Which kinds there are, as often each.
+    #[serde(default = "all_kinds", skip_serializing_if = "is_all_kinds")]
+    pub kinds: Vec<WorkKind>,
+    /// Whether both ends post some, or the client alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub both_ways: bool,
+    /// How many are posted at a time.
+    #[serde(default = "super::defaults::posted")]
+    pub depth: u64,
+    /// Which share of messages and writes have four bytes of immediate data.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub immediate: Share,
+    /// Which share waits for the reads and atomic operations before it, beside those that have to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fence: Share,
+    /// How many messages of its peer an end has memory posted for.
+    #[serde(default = "super::defaults::posted")]
+    pub receives: u64,
+    /// After which time an end posts memory again that a message has taken.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub refill: Span,
+    /// Payload of a packet: 256, 512, 1024, 2048 or 4096 bytes.
+    #[serde(default = "super::defaults::path_mtu")]
+    pub mtu: Bytes,
+    /// Requests to read and for atomic operations that are under way at a time, 1 to 16.
+    #[serde(default = "super::defaults::posted")]
+    pub reads: u64,
+    /// After which time without an acknowledgement packets go again.
+    #[serde(default = "super::defaults::pair_timeout")]
+    pub timeout: Span,
+}
+
+/// A kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkKind {
+    /// A message into memory that the peer has posted for one.
+    Send,
+    /// Bytes into the peer's memory.
+    Write,
+    /// Bytes from the peer's memory.
+    Read,
+    /// Eight bytes there that become others if they are what is expected.
+    Swap,
+    /// A number that is added to eight bytes there.
+    Add,
+}
+
+fn all_kinds() -> Vec<WorkKind> {
+    use WorkKind::{Add, Read, Send, Swap, Write};
+    vec![Send, Write, Read, Swap, Add]
+}
+
+fn is_all_kinds(kinds: &[WorkKind]) -> bool {
+    kinds == all_kinds()
+}
+
+impl Works {
+    /// So many works of these sizes and of all kinds, which the client posts.
+    #[must_use]
+    pub fn of(count: u64, size: Sizes) -> Works {
+        Works {
+            count: Some(count),
+            time: None,
+            size,
+            kinds: all_kinds(),
+            both_ways: false,
+            depth: super::defaults::posted(),
+            immediate: Share(0.0),
+            fence: Share(0.0),
+            receives: super::defaults::posted(),
+            refill: Span(0),
+            mtu: super::defaults::path_mtu(),
+            reads: super::defaults::posted(),
+            timeout: super::defaults::pair_timeout(),
+        }
+    }
+
+    /// The maximum number that an end posts.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        let otherwise = if self.time.is_some() { u64::MAX } else { 1 };
+        self.count.unwrap_or(otherwise)
+    }
+
+    /// Bytes that the largest of them takes.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        self.size.max.max(8).next_multiple_of(8)
+    }
+}
+
+/// Checks a flow of works; of others that have none there is nothing to check.
+pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+    let Some(works) = &flow.works else {
+        return Ok(());
+    };
+    let others = [
+        ("again", flow.again > 0),
+        ("port", flow.port.is_some()),
+        ("client_port", flow.client_port.is_some()),
+        ("one_port", flow.one_port),
+        ("open", flow.open != Opening::default()),
+        ("close", flow.close != Closing::default()),
+        ("one_way", flow.one_way),
+        ("abort", flow.abort.is_some()),
+        ("refusals", flow.refusals),
+        ("read_rate", flow.read_rate.is_some()),
+        ("read_stop", flow.read_stop != Span::default()),
+        ("send_buffer", flow.send_buffer.is_some()),
+        ("receive_buffer", flow.receive_buffer.is_some()),
+    ];
+    if let Some((key, _)) = others.into_iter().find(|(_, given)| *given) {
+        let message = "works are between queue pairs, and this is about streams";
+        return Err(ScenarioError::new(format!("{path}.{key}"), message));
+    }
+    let mut hosts = flow.from.names().iter().chain(flow.to.names());
+    let falls = |host: &String| scenario.at.iter().any(|at| at.host.as_ref() == Some(host));
+    if let Some(host) = hosts.find(|host| falls(host)) {
+        let message = format!("`{host}` goes down, and a queue pair has no peer any more then");
+        return Err(ScenarioError::new(format!("{path}.works"), message));
+    }
+    let error = |key: &str, message: String| ScenarioError::new(format!("{path}.works.{key}"), message);
+    let between = |key: &str, value: u64, min: u64, max: u64| match (min..=max).contains(&value) {
+        true => Ok(()),
+        false => Err(error(key, format!("{value} is not between {min} and {max}"))),
+    };
+    if works.count == Some(0) {
+        return Err(error("count", "at least one work".to_owned()));
+    }
+    if works.kinds.is_empty() {
+        let message = "work is of some kind".to_owned();
+        return Err(error("kinds", message).with_hint("kinds = [\"write\", \"read\"]"));
+    }
+    between("depth", works.depth, 1, DEPTH_MAX)?;
+    between("receives", works.receives, 1, RECEIVES_MAX)?;
+    between("reads", works.reads, 1, 16)?;
+    if !(256..=4096).contains(&works.mtu.0) || !works.mtu.0.is_power_of_two() {
+        let message = format!("{} bytes are none of 256, 512, 1024, 2048 and 4096", works.mtu.0);
+        return Err(error("mtu", message));
+    }
+    if works.size.max > LARGEST {
+        let message = format!(
+            "a work of {} bytes is larger than the limit of {LARGEST}",
+            works.size.max
+        );
+        return Err(error("size", message));
+    }
+    let memory = works.place() * (works.depth + works.receives);
+    if memory > MEMORY_MAX {
+        let message = format!("{memory} bytes are more than the {MEMORY_MAX} that an end registers");
+        return Err(error("size", message).with_hint("a lower `depth`, or fewer `receives`"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scenario;
+
+    fn error(works: &str, more: &str) -> String {
+        let text = format!(
+            "program = 'x'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nlink = [{{ between = ['a', 'b'] }}]\n\
+             flow = [{{ from = 'a', to = 'b', {more} works = {{ {works} }} }}]\n"
+        );
+        match Scenario::parse(&text) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn works_are_read_and_what_is_wrong_with_them_is_said() {
+        let all = "count = 20, time = '1s', size = [0, '100kB'], kinds = ['write', 'swap'], both_ways = true, \
+                   depth = 8, immediate = '30%', fence = '10%', receives = 1, refill = '1ms', mtu = 4096, \
+                   reads = 2, timeout = '20ms'";
+        assert_eq!(error(all, ""), "");
+        assert_eq!(error("size = 0", "count = 3,"), "");
+        for (works, more, wanted) in [
+            ("", "", "size"),
+            (
+                "size = 1, count = 0",
+                "",
+                "`flow[0].works.count`: at least one work",
+            ),
+            ("size = 1, kinds = []", "", "`flow[0].works.kinds`"),
+            ("size = 1, kinds = ['move']", "", "move"),
+            (
+                "size = 1, depth = 129",
+                "",
+                "`flow[0].works.depth`: 129 is not between 1 and 128",
+            ),
+            ("size = 1, receives = 0", "", "`flow[0].works.receives`"),
+            ("size = 1, reads = 17", "", "`flow[0].works.reads`"),
+            (
+                "size = 1, mtu = 1000",
+                "",
+                "`flow[0].works.mtu`: 1000 bytes are none of",
+            ),
+            ("size = '17MiB'", "", "larger than the limit"),
+            ("size = '16MiB'", "", "than the 268435456 that an end registers"),
+            ("size = 1, colour = 1", "", "colour"),
+            (
+                "size = 1",
+                "close = 'never',",
+                "`flow[0].close`: works are between",
+            ),
+            ("size = 1", "port = 1,", "`flow[0].port`"),
+            ("size = 1", "bulk = { bytes = 1 },", "exactly one of"),
+        ] {
+            let error = error(works, more);
+            assert!(error.contains(wanted), "{works} {more}: {error}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Works of queue pairs, for programs that have them: as many bytes as were drawn for a flow.
+
+use crate::rng::Rng;
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::scenario::{Bounds, Flow, Link, Rules, Scenario, Switch, WorkKind, Works};
+
+use super::{MILLISECOND, SECOND, span};
+
+/// The slowest line: a queue pair keeps as much under way as it may, whatever the line, and all that waits has to get
+/// through before its packets are sent again for the last time.
+const SLOWEST: u64 = 20_000_000;
+/// The maximum share of packets that are lost or damaged: who has seven retries needs a network that loses little.
+const LOSS_MAX: f64 = 0.05;
+/// The maximum mean number of packets that are lost in a row: where only one is under way, these are its retries.
+const BURST_MAX: f64 = 1.5;
+/// After which time packets go again: eight times as long lasts longer than the longest cut.
+const TIMEOUT: Span = Span(SECOND);
+/// The maximum number of works of an end.
+const WORKS_MAX: u64 = 100;
+
+/// Changes all flows of a scenario.
+pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng) {
+    let mtu = scenario.host.iter().map(|host| host.mtu).min().unwrap_or(0);
+    for flow in &mut scenario.flow {
+        *flow = changed(flow, rng, mtu);
+    }
+    scenario.at.retain(|change| change.host.is_none());
+    let link = &mut scenario.link[0];
+    for rules in [&mut link.both, &mut link.forward, &mut link.backward] {
+        rules.rate = rules.rate.map(|rate| Rate(rate.0.max(SLOWEST)));
+        rules.burst = rules.burst.map(|burst| burst.min(BURST_MAX));
+        for share in [&mut rules.loss, &mut rules.corrupt].into_iter().flatten() {
+            share.0 = share.0.min(LOSS_MAX);
+        }
+    }
+    // What a stream may cost is no bound of works.
+    scenario.bounds = Bounds::default();
+    if rng.chance(0.3) {
+        pause(scenario, rng);
+    }
+}
+
+fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
+    let total = |sizes: Sizes, count: u64| sizes.max.saturating_mul(count);
+    let (bytes, back) = match (flow.bulk, flow.request, flow.messages) {
+        (Some(bulk), _, _) => (bulk.bytes.0, bulk.back.0),
+        (_, Some(request), _) => (
+            total(request.size, request.count),
+            total(request.response, request.count),
+        ),
+        (_, _, Some(messages)) => {
+            let bytes = total(messages.size, messages.count);
+            (bytes, if messages.both_ways { bytes } else { 0 })
+        }
+        (None, None, None) => (0, 0),
+    };
+    let count = rng.between(1, WORKS_MAX);
+    let size = Sizes {
+        min: 0,
+        max: 2 * (bytes + back).min(1 << 20) / count,
+    };
+    use WorkKind::{Add, Read, Send, Swap, Write};
+    let all = [Send, Write, Read, Swap, Add];
+    let one = all[rng.below(5) as usize];
+    let kinds = match rng.below(3) {
+        0 => vec![one],
+        _ => all.to_vec(),
+    };
+    // A storm of receivers that are not ready: memory for few messages, which comes late.
+    let is_storm = rng.chance(0.3);
+    // Beside the headers of IPv6, UDP and InfiniBand.
+    let largest = (0..5)
+        .rev()
+        .map(|n| 256 << n)
+        .find(|size| size + 100 <= u64::from(mtu));
+    let steps = largest.unwrap_or(256).ilog2() - 8;
+    let works = Works {
+        kinds,
+        both_ways: back > 0,
+        depth: rng.between(1, 32),
+        immediate: Share(if rng.chance(0.5) { 0.5 } else { 0.0 }),
+        fence: Share(if rng.chance(0.3) { 0.2 } else { 0.0 }),
+        receives: if is_storm {
+            rng.between(1, 2)
+        } else {
+            rng.between(4, 32)
+        },
+        refill: if is_storm {
+            span(rng, 1, 5 * MILLISECOND)
+        } else {
+            Span(0)
+        },
+        mtu: Bytes(256 << rng.below(u64::from(steps) + 1)),
+        reads: rng.between(1, 16),
+        timeout: TIMEOUT,
+        ..Works::of(count, size)
+    };
+    Flow {
+        at: flow.at,
+        family: flow.family,
+        works: Some(works),
+        ..Flow::between(flow.from.clone(), flow.to.clone())
+    }
+}
+
+/// A switch before the second host, whose line is slower: it loses nothing, and pauses the first host.
+fn pause(scenario: &mut Scenario, rng: &mut Rng) {
+    let link = &mut scenario.link[0];
+    let rate = *link.both.rate.get_or_insert(Rate(1_000_000_000));
+    let far = std::mem::replace(&mut link.between[1], "switch".to_owned());
+    let narrow = Rules {
+        rate: Some(Rate((rate.0 / rng.between(2, 10)).max(SLOWEST))),
+        delay: Some(span(rng, 1, MILLISECOND)),
+        ..Rules::default()
+    };
+    scenario.link.push(Link {
+        name: "narrow".to_owned(),
+        between: ["switch".to_owned(), far],
+        both: narrow,
+        forward: Rules::default(),
+        backward: Rules::default(),
+        nat: None,
+    });
+    let xoff = rng.between(4_000, 40_000);
+    scenario.switch.push(Switch {
+        name: "switch".to_owned(),
+        pfc_xoff: Some(Bytes(xoff)),
+        // More than comes in a second over the faster line.
+        pfc_headroom: Some(Bytes(rate.0 / 8 + 100_000)),
+        ..Switch::default()
+    });
+}

@@ -1,0 +1,280 @@
+//! Works of queue pairs: memory that is written, read and changed, and messages.
+
+#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_load::programs::resolve_with_on;
+use hawser_load::{Engine, Loaded};
+use hawser_sim::swarm::{self, Abilities, Carried, Kind, Subject};
+use hawser_sim::{Options, Report, ResolveError, Scenario, run};
+
+/// Seeds of the swarm that both engines run here; `scripts/phases swarm` runs a hundred.
+const SEEDS: std::ops::Range<u64> = 1..13;
+
+fn roce() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/roce")
+}
+
+/// A flow of works from `a` to `b` over a link with these rules.
+fn pair(program: &Path, rules: &str, works: &str) -> Scenario {
+    let text = format!(
+        "program = '{}'\nduration = '10min'\nlinger = '1min'\nforget = '1min'\n\
+         host = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ {rules} }} }}]\n\
+         flow = [{{ from = 'a', to = 'b', works = {{ {works} }} }}]\n",
+        program.display()
+    );
+    Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
+}
+
+fn go_on(scenario: &Scenario, engine: Engine) -> Report {
+    let options = Options {
+        events_max: 5_000_000,
+        ..Options::default()
+    };
+    go_with(scenario, engine, options)
+}
+
+fn go_with(scenario: &Scenario, engine: Engine, options: Options<'_>) -> Report {
+    let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+        Ok(resolve_with_on(Some(engine), name, settings)?)
+    };
+    run(scenario, &resolve, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn good(scenario: &Scenario) -> Report {
+    let report = go_on(scenario, Engine::Interp);
+    assert!(report.ok, "{report}\n{:#?}", report.flows);
+    report
+}
+
+const CLEAN: &str = "delay = '100us', rate = '1Gbit/s'";
+const LOSSY: &str =
+    "delay = '100us', rate = '1Gbit/s', loss = '3%', duplicate = '3%', reorder = '5%', hold = '300us'";
+const ALL: &str = "count = 200, size = [0, 5000], both_ways = true, immediate = '50%', fence = '10%'";
+
+#[test]
+fn each_work_is_done_once_and_in_order() {
+    let report = good(&pair(&roce().join("roce.mtp"), CLEAN, ALL));
+    let works = [&report.flows[0].forward, &report.flows[0].backward].map(|direction| direction.works);
+    assert!(
+        works
+            .iter()
+            .all(|works| works.is_some_and(|works| works.done == 200)),
+        "{works:?}"
+    );
+    for kind in ["send", "write", "read", "swap", "add"] {
+        for size in ["0", "1", "[0, '100kB']"] {
+            good(&pair(
+                &roce().join("roce.mtp"),
+                CLEAN,
+                &format!("count = 20, size = {size}, kinds = ['{kind}']"),
+            ));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_happens_twice_where_packets_are_lost() {
+    for seed in 0..8 {
+        let scenario = Scenario {
+            seed,
+            ..pair(&roce().join("roce.mtp"), LOSSY, ALL)
+        };
+        good(&scenario);
+    }
+}
+
+#[test]
+fn both_engines_send_the_same_packets() {
+    let scenario = pair(&roce().join("roce.mtp"), LOSSY, ALL);
+    let [interpreted, native] = [Engine::Interp, Engine::Native].map(|engine| go_on(&scenario, engine));
+    assert!(interpreted.ok, "{interpreted}");
+    assert_eq!(interpreted.trace_hash, native.trace_hash);
+}
+
+/// Memory for one message, posted late: the peer asks again and again, and nothing is lost.
+#[test]
+fn messages_wait_for_a_receiver_that_is_not_ready() {
+    let works = "count = 50, size = 3000, kinds = ['send'], receives = 1, refill = '2ms'";
+    let report = good(&pair(&roce().join("roce.mtp"), CLEAN, works));
+    let seconds = report.flows[0].forward.seconds.unwrap_or_default();
+    assert!(seconds > 49.0 * 0.002, "{seconds} s");
+}
+
+#[test]
+fn works_go_on_for_a_time() {
+    let report = good(&pair(
+        &roce().join("roce.mtp"),
+        CLEAN,
+        "time = '50ms', size = '100kB', kinds = ['write']",
+    ));
+    let forward = &report.flows[0].forward;
+    let seconds = forward.seconds.unwrap_or_default();
+    assert!((0.05..0.07).contains(&seconds), "{seconds} s");
+    assert!(forward.bytes > 1_000_000, "{} bytes", forward.bytes);
+}
+
+#[test]
+fn random_networks_with_storms_and_pauses_are_passed_on_both_engines() {
+    let path = roce().join("roce.mtp");
+    let name = path.to_str().expect("a path in UTF-8");
+    let loaded = Loaded::open(name, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{error}"));
+    let subject = Subject::new(name, Abilities::ALL)
+        .carrying(Carried::of(Kind::Works))
+        .known(loaded.module());
+    for seed in SEEDS {
+        let scenario = swarm::scenario(seed, &subject);
+        let [first, second] = [Engine::Interp, Engine::Native].map(|engine| go_on(&scenario, engine));
+        assert!(first.ok, "{}", swarm::explain(&scenario, &first));
+        assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
+    }
+    let drawn = SEEDS.map(|seed| swarm::scenario(seed, &subject));
+    let (storms, pauses) = drawn.fold((0, 0), |(storms, pauses), scenario| {
+        let is_storm = scenario
+            .flow
+            .iter()
+            .flat_map(|flow| &flow.works)
+            .any(|works| works.refill.0 > 0);
+        (storms + u64::from(is_storm), pauses + scenario.switch.len())
+    });
+    assert!(storms > 0 && pauses > 0, "{storms} storms, {pauses} pauses");
+}
+
+/// The program with other words in one of its files.
+fn variant(name: &str, file: &str, was: &str, now: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).join("roce");
+    fs::create_dir_all(&folder).expect("a folder");
+    for entry in fs::read_dir(roce()).expect("the program") {
+        let path = entry.expect("a file").path();
+        let mut text = fs::read_to_string(&path).expect("a text");
+        if path.ends_with(file) {
+            assert_eq!(text.matches(was).count(), 1, "{name}: `{was}` stands there once");
+            text = text.replace(was, now);
+        }
+        fs::write(folder.join(path.file_name().expect("a name")), text).expect("a file");
+    }
+    folder.join("roce.mtp")
+}
+
+/// Each of these makes the program wrong, and a flow of works on a lossy path notices.
+#[test]
+fn planted_faults_are_found() {
+    for (name, file, was, now) in [
+        (
+            "again",
+            "respond.mtp",
+            "if (s.psn < q.expected) { repeat_answer(ev, q, s);  return; }",
+            "",
+        ),
+        (
+            "ahead",
+            "respond.mtp",
+            "if (s.psn > q.expected) {",
+            "if (s.psn > q.expected + 1) {",
+        ),
+        (
+            "atomic",
+            "respond.mtp",
+            "if (r.psn == s.psn) {",
+            "if (r.psn != s.psn) {",
+        ),
+        (
+            "fence",
+            "request.mtp",
+            "if ((w.flags & WORK_FENCE) != 0 && skip == 0 && q.reads.len > 0) return;",
+            "",
+        ),
+        (
+            "shifted",
+            "respond.mtp",
+            "    q.to += s.size;\n",
+            "    q.to += s.size + 1;\n",
+        ),
+        (
+            "retry",
+            "request.mtp",
+            "    q.tries += 1;\n    q.went_back = q.una;\n    rewind(q);",
+            "    q.tries += 1;",
+        ),
+    ] {
+        let program = variant(name, file, was, now);
+        let fails = (0..6).any(|seed| {
+            let scenario = Scenario {
+                seed,
+                ..pair(&program, LOSSY, ALL)
+            };
+            !go_on(&scenario, Engine::Interp).ok
+        });
+        assert!(fails, "{name}");
+    }
+}
+
+/// Wireshark reads each packet as InfiniBand's, and finds nothing wrong in it.
+#[test]
+fn wireshark_finds_no_fault_in_any_packet() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("roce.pcap");
+    let capture = fs::File::create(&file).expect("there is room");
+    let options = Options {
+        pcap: Some(Box::new(BufWriter::new(capture))),
+        ..Options::default()
+    };
+    let report = go_with(
+        &pair(&roce().join("roce.mtp"), LOSSY, ALL),
+        Engine::Interp,
+        options,
+    );
+    assert!(report.ok, "{report}");
+    let mut tshark = Command::new("tshark");
+    // Otherwise it takes payload for other protocols.
+    for heuristic in [
+        "eth_over_ib",
+        "mellanox_eoib",
+        "fc_infiniband",
+        "sdp_infiniband",
+        "iser_infiniband",
+        "rpcrdma_infiniband",
+        "smb_direct_infiniband",
+        "smcr_infiniband",
+    ] {
+        tshark.args(["--disable-heuristic", heuristic]);
+    }
+    tshark.arg("-r").arg(&file).args(["-T", "fields"]);
+    for field in [
+        "infiniband.bth.opcode",
+        "infiniband.bth.padcnt",
+        "infiniband.invariant.crc",
+        "_ws.expert.severity",
+    ] {
+        tshark.args(["-e", field]);
+    }
+    let output = match tshark.output() {
+        Ok(output) => output,
+        Err(error) => {
+            return hawser_testing::skip("a capture of RoCE", format!("there is no tshark: {error}"));
+        }
+    };
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let sent: u64 = report.links.iter().map(|link| link.sent).sum();
+    assert_eq!(shown.lines().count() as u64, sent);
+    let mut opcodes = BTreeSet::new();
+    for line in shown.lines() {
+        let [opcode, pad, crc, severity] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("four fields: {line}");
+        };
+        assert!(
+            !crc.is_empty() && !pad.is_empty() && severity.is_empty(),
+            "{line}"
+        );
+        opcodes.insert(opcode.parse::<u8>().expect("a number"));
+    }
+    // Everything but messages that invalidate a key.
+    assert_eq!(opcodes, (0..=20).collect::<BTreeSet<u8>>());
+}
