@@ -40,13 +40,10 @@ pub mod host;
 mod inbox;
 pub mod link;
 pub mod map;
-pub mod paths;
 pub mod pcap;
 pub mod pcapng;
 pub mod report;
-pub mod rng;
 mod run;
-pub mod scenario;
 pub mod segment;
 pub mod shrink;
 pub mod slowdown;
@@ -60,7 +57,8 @@ pub mod wire;
 mod working;
 pub mod world;
 
+pub use hawser_scenario::{self as scenario, Scenario, ScenarioError, paths, rng};
+
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;
 pub use run::{DEPTH_SPANS, DepthsOf, Options, Run, Show, run};
-pub use scenario::{Scenario, ScenarioError};

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use hawser_time::Instant;
 
 use crate::frame::Frame;
-use crate::link::pause::{Ingress, Order, PAUSE_BYTES, Pauses};
+use crate::link::pause::{Ingress, Order, Pauses};
 use crate::link::{Pipe, Profile};
 use crate::pcap;
+use crate::scenario::PAUSE_BYTES;
 use crate::trace::Trace;
 use crate::wheel::Wheel;
 

@@ -8,31 +8,14 @@
 //! link's delay to arrive ([`super::Rule::control`]). It does not interrupt the frame that is on the line then.
 //! What is left out is in decision 79.
 
+use hawser_scenario::Thresholds;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::frame::Frame;
 
-/// Bytes of a pause frame, the shortest frame of Ethernet.
-pub const PAUSE_BYTES: u64 = 64;
-
 /// The most priorities that there are.
 const PRIORITIES: usize = 8;
-
-/// Thresholds of each port and each priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Bytes at which whoever sends them is asked to pause.
-    pub xoff: u64,
-    /// Bytes at which it is asked to go on.
-    pub xon: u64,
-    /// Bytes above `xoff` for which there is room.
-    pub headroom: u64,
-    /// A bit for each priority of the switch that pauses.
-    pub lossless: u8,
-    /// How many priorities the switch has.
-    pub priorities: u8,
-}
 
 /// What waits in a switch, by the port on which it came and by priority.
 #[derive(Debug)]

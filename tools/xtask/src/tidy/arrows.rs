@@ -199,6 +199,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "targets",
         to: &["stack/engine", "lang/ir"],
     },
+    // What it runs is a crate of its own; its applications have queue pairs by the verbs.
+    Rule {
+        from: "targets/sim",
+        to: &["targets/scenario", "stack/verbs", "stack/engine", "lang/ir"],
+    },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
     Rule {
         from: "lab",

@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "lang",
     "stack/engine",
     "stack/debug",
+    "targets/scenario",
     "targets/sim",
     "select/policy",
     "select/race",

@@ -1,10 +1,15 @@
-//! Scenarios: TOML files that state which hosts there are, what lies between them, what happens
-//! when, and who sends what to whom. `docs/scenarios.md` is the reference.
+//! Scenarios: TOML files that state which hosts there are, what lies between them, what happens when, and who sends what to
+//! whom. `docs/scenarios.md` is the reference.
 //!
 //! * [`units`]: quantities as text
 //! * [`error`]: what is wrong with a file, and where
 //! * `topology`: networks by name and numbers; `origin`: where in the file what they stand for is from
 //! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
+//! * [`paths`]: which way frames go through switches; [`rng`]: what is left to chance, by labels
+//!
+//! It is a crate of its own because of what reading TOML costs to compile: the simulator is optimised, this is not.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod calls;
 mod check;
@@ -14,7 +19,10 @@ pub mod error;
 mod hosts;
 mod nat;
 mod origin;
+pub mod paths;
 mod pfc;
+mod profile;
+pub mod rng;
 mod streams;
 mod topology;
 pub mod units;
@@ -27,20 +35,21 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::Profile;
 pub use calls::{Calls, Connecting};
 pub use connections::Connection;
 pub use error::ScenarioError;
 pub use hosts::Hosts;
 pub use nat::Nat;
 pub use origin::Origin;
+pub use pfc::{PAUSE_BYTES, Thresholds};
+pub use profile::Profile;
 pub use streams::{Openers, Streams};
 pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 pub use works::{WorkKind, Works};
 
-/// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport
-/// sends while a link is down, and a few seconds' work.
+/// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport sends
+/// while a link is down, and a few seconds' work.
 pub const IDLE_PACKETS: u64 = 200_000;
 
 /// A scenario. Read it with [`Scenario::parse`]; what that returns is consistent.
@@ -138,15 +147,13 @@ pub struct Host {
     /// Its name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its addresses with prefix lengths; by default, for the n-th host, `10.0.0.n/16` and
-    /// `fd00::n/64`.
+    /// Its addresses with prefix lengths; by default, for the n-th host, `10.0.0.n/16` and `fd00::n/64`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
     /// The largest IP packet that it sends, in bytes.
     #[serde(default = "defaults::mtu")]
     pub mtu: u32,
-    /// What a connection holds for sending, and what for receiving, in bytes; by default what stacks
-    /// have.
+    /// What a connection holds for sending, and what for receiving, in bytes; by default what stacks have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
     /// A program of its own.
@@ -338,8 +345,7 @@ pub struct At {
     /// Which link.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub link: String,
-    /// Which host instead. One that goes down sends nothing any more, and has forgotten everything when it
-    /// is up again.
+    /// Which host instead. One that goes down sends nothing any more, and has forgotten everything when it is up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Which switch instead. One that goes down drops what waits in it and what comes.
@@ -369,8 +375,8 @@ pub enum State {
     Down,
 }
 
-/// One or several connections between hosts, and what is sent over them. Exactly one of
-/// `bulk`, `request`, `messages`, `streams`, `calls` and `works` is given.
+/// One or several connections between hosts, and what is sent over them. Exactly one of `bulk`, `request`, `messages`,
+/// `streams`, `calls` and `works` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::scenario::Scenario;
+use crate::Scenario;
 
 /// Nodes and the links between them.
 #[derive(Clone, Debug)]

@@ -125,7 +125,8 @@ impl Scenario {
     }
 
     /// From one call of a host to its next.
-    pub(crate) fn interval(&self, calls: &Calls, host: &str) -> Duration {
+    #[must_use]
+    pub fn interval(&self, calls: &Calls, host: &str) -> Duration {
         match (calls.load, self.line_rate(host)) {
             (Some(load), Some(rate)) => workload::interval(calls.mean(), load, rate.0),
             (_, _) => calls.interval.into(),

@@ -3,11 +3,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{At, Bytes, Link, Rate, Scenario, ScenarioError, Span, Switch};
-use crate::link::Profile;
-use crate::link::pause::{PAUSE_BYTES, Thresholds};
+use super::{At, Bytes, Link, Profile, Rate, Scenario, ScenarioError, Span, Switch};
 
 type Checked = Result<(), ScenarioError>;
+
+/// Bytes of a pause frame, the shortest frame of Ethernet.
+pub const PAUSE_BYTES: u64 = 64;
+
+/// Thresholds of each port and each priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Bytes at which whoever sends them is asked to pause.
+    pub xoff: u64,
+    /// Bytes at which it is asked to go on.
+    pub xon: u64,
+    /// Bytes above `xoff` for which there is room.
+    pub headroom: u64,
+    /// A bit for each priority of the switch that pauses.
+    pub lossless: u8,
+    /// How many priorities the switch has.
+    pub priorities: u8,
+}
 
 /// How much head room it takes.
 const HEADROOM_HINT: &str = "2 × delay × rate / 8 + 64 bytes + 2 packets, and the byte less than a packet that one may \
@@ -15,7 +31,8 @@ const HEADROOM_HINT: &str = "2 × delay × rate / 8 + 64 bytes + 2 packets, and 
 
 impl Switch {
     /// Its thresholds, where it pauses.
-    pub(crate) fn thresholds(&self) -> Option<Thresholds> {
+    #[must_use]
+    pub fn thresholds(&self) -> Option<Thresholds> {
         let Bytes(xoff) = self.pfc_xoff?;
         let lossless = match &self.pfc_priorities {
             None => u8::MAX,

@@ -27,6 +27,7 @@ impl Rng {
     }
 
     /// 64 random bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -41,11 +42,13 @@ impl Rng {
     }
 
     /// A number below `bound`, each alike to within 2^-64 · `bound`; 0 when `bound` is 0.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number from `low` to `high`, both included.
+    #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
         if span == u64::MAX {
@@ -56,6 +59,7 @@ impl Rng {
     }
 
     /// True with this probability. Certain outcomes (0 or less, 1 or more) draw nothing.
+    #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
             return false;
@@ -64,6 +68,7 @@ impl Rng {
     }
 
     /// A number in [0, 1).
+    #[inline]
     pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -90,6 +95,7 @@ impl Rng {
     }
 
     /// Fills `bytes`. Calls with whole multiples of 8 bytes can be joined and split freely.
+    #[inline]
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.bits().to_le_bytes()[..chunk.len()]);
