@@ -133,7 +133,11 @@ fn quick_compiler() -> Command {
         let version = Command::new("clang").arg("--version").output();
         std::env::var_os("CC").is_none() && version.is_ok_and(|output| output.status.success())
     });
-    if *HAS_CLANG { Command::new("clang") } else { compiler() }
+    if *HAS_CLANG {
+        Command::new("clang")
+    } else {
+        compiler()
+    }
 }
 
 /// Flags common to all: the emitter promises C11 with GNU extensions, and no warning matters here.

@@ -86,6 +86,7 @@ fn the_reference_names_every_key() {
         "flow = [{ messages = { zzz = 1 } }]",
         "flow = [{ streams = { zzz = 1 } }]",
         "flow = [{ calls = { zzz = 1 } }]",
+        "flow = [{ works = { zzz = 1 } }]",
         "link = [{ nat = { zzz = 1 } }]",
     ];
     for table in tables {

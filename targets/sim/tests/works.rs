@@ -1,6 +1,6 @@
 //! Works of queue pairs: memory that is written, read and changed, and messages.
 
-#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // Tests read the repository and start tshark.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -216,7 +216,8 @@ impl Worker {
         device: &mut Device,
     ) -> Result<bool, VerbsError> {
         let mut any = false;
-        while self.refills.pop_front_if(|at| *at <= now).is_some() {
+        while self.refills.front().is_some_and(|at| *at <= now) {
+            self.refills.pop_front();
             let local = self.receive_place(self.receives);
             if let (Some(ends), Some((at, len))) = (&self.ends, local) {
                 let local = ends.own.slice(at as u64, len as u64);
