@@ -18,8 +18,9 @@ use crate::rng::Rng;
 use crate::scenario::WorkKind;
 use crate::trace::Trace;
 
-/// How long until both ends know of one another, and after how long an end that is done asks whether the other one is:
-/// from then on as long again as it has waited.
+/// Between the steps of the beginning: both ends have queue pairs, both have connected them, both post.
+const STEP: Duration = Duration::from_nanos(1);
+/// After how long an end that is done asks whether the other one is, too: from then on as long again as it has waited.
 const ASK: Duration = Duration::from_millis(1);
 /// How often a peer without memory for a message waits before it asks again: 0.64 ms (IBA, 9.7.5.2.8).
 const RNR_TIMER: u8 = 12;
@@ -134,7 +135,10 @@ impl Worker {
         if self.ends.is_none() {
             self.open(stack, device)?;
         }
-        if !self.connected && !self.connect(now, stack, device)? {
+        if now >= self.plan.at + STEP && !self.connected {
+            self.connect(now, stack, device)?;
+        }
+        if now < self.plan.at + 2 * STEP || !self.connected {
             return Ok(());
         }
         loop {
@@ -184,11 +188,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Connects its queue pair when its peer has one; false before that.
-    fn connect(&mut self, now: Instant, stack: &mut Stack, device: &mut Device) -> Result<bool, VerbsError> {
+    /// Connects its queue pair with that of its peer, which has one, unless something failed there.
+    fn connect(&mut self, now: Instant, stack: &mut Stack, device: &mut Device) -> Result<(), VerbsError> {
         let offer = self.shared.borrow().ends[self.plan.side.other() as usize].offer;
         let (Some(offer), Some(ends)) = (offer, &self.ends) else {
-            return Ok(false);
+            return Err(VerbsError::Gone("queue pair"));
         };
         let works = &self.plan.works;
         let connection = Connection {
@@ -204,8 +208,8 @@ impl Worker {
         device.connect(stack, now, ends.pair, &connection)?;
         self.connected = true;
         self.report.connected_at = Some(now);
-        self.refills.extend((0..works.receives).map(|_| now));
-        Ok(true)
+        self.refills.extend((0..works.receives).map(|_| now + STEP));
+        Ok(())
     }
 
     /// Posts memory for messages that is due; true when it posted any.
@@ -456,7 +460,7 @@ impl Worker {
             return Some(self.plan.at);
         }
         if !self.connected {
-            return Some(self.plan.at + ASK);
+            return Some(self.plan.at + STEP);
         }
         self.refills
             .front()
