@@ -32,7 +32,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use bench::{
-    Common, abi, bulk, callgrind, check, connect, fabric, gates, memory, policy, race, rr, session, stack,
+    Common, abi, bulk, callgrind, check, connect, fabric, gates, memory, policy, race, rr, session, sockets,
+    stack,
 };
 use report::Report;
 use table::Style;
@@ -51,6 +52,7 @@ struct Cli {
 enum Command {
     Bulk(bulk::Args),
     Rr(rr::Args),
+    Sockets(sockets::Args),
     Connect(connect::Args),
     Stack(stack::Args),
     Check(check::Args),
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Bulk(args) => bulk::run(args, common),
         Command::Rr(args) => rr::run(args, common),
+        Command::Sockets(args) => sockets::run(args, common),
         Command::Connect(args) => connect::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),

@@ -53,6 +53,10 @@ pub(crate) enum Stack {
     Hawser,
     /// smoltcp.
     Smoltcp,
+    /// Ours with a program in UDP, on a socket of the host.
+    QuicLite,
+    /// quinn, likewise.
+    Quinn,
 }
 
 impl Stack {
@@ -63,7 +67,14 @@ impl Stack {
             Stack::Linux => "Linux",
             Stack::Hawser => "Hawser",
             Stack::Smoltcp => "smoltcp",
+            Stack::QuicLite => "QUIC-Lite",
+            Stack::Quinn => "quinn",
         }
+    }
+
+    /// Whether it is at an address of the kernel's.
+    fn is_on_sockets(self) -> bool {
+        matches!(self, Stack::Linux | Stack::QuicLite | Stack::Quinn)
     }
 }
 
@@ -115,7 +126,9 @@ impl Constellation {
 pub(crate) struct Manner {
     /// Sleep when there is nothing to do.
     pub(crate) sleeps: bool,
-    /// What runs Hawser's programs.
+    /// The program of Hawser's sides: its name, or its file.
+    pub(crate) program: String,
+    /// What runs it.
     pub(crate) engine: String,
     /// The program's params.
     pub(crate) params: Vec<String>,
@@ -229,7 +242,7 @@ impl Network {
         for (host, name, stack, is_server) in ends {
             let set = || -> Result<(), netns::NamespaceError> {
                 let mut netlink = Netlink::open()?;
-                if stack == Stack::Linux {
+                if stack.is_on_sockets() {
                     netlink.add_address(name, address(is_server), PREFIX)?;
                 }
                 netlink.settle(name)
@@ -257,9 +270,21 @@ impl Network {
                     Medium::Veth | Medium::VethPlain => format!("packet:{}", ENDS[usize::from(is_server)]),
                 },
                 kernel: (self.medium == Medium::Device).then_some(kernel),
+                program: manner.program.clone(),
                 engine: manner.engine.clone(),
                 params: manner.params.clone(),
             },
+            Stack::QuicLite => {
+                let port = if is_server { PORT } else { 0 };
+                StackKind::Hawser {
+                    device: format!("udp:{}", SocketAddr::new(address(is_server), port)),
+                    kernel: None,
+                    program: manner.program.clone(),
+                    engine: manner.engine.clone(),
+                    params: manner.params.clone(),
+                }
+            }
+            Stack::Quinn => StackKind::Quinn,
             Stack::Smoltcp => StackKind::Smoltcp {
                 device: DEVICE.to_owned(),
                 kernel,

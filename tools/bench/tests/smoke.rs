@@ -102,6 +102,21 @@ fn round_trips_are_timed_spinning_and_asleep() {
 }
 
 #[test]
+fn programs_over_sockets_are_measured_beside_their_peers() {
+    let Some(report) = report(&["sockets", "--seconds", "0.5", "--rounds", "8", "--verify"]) else {
+        return;
+    };
+    let measured = measured(&report);
+    assert_eq!(measured.len(), 9, "{report}");
+    // Ratios are to quinn in the same measurement.
+    for row in rows(&report) {
+        let (_, kind) = row["name"].as_str().unwrap().split_once(", ").unwrap();
+        assert_eq!(row["baseline"], format!("quinn, {kind}"));
+    }
+    assert_eq!(report["comparisons"][0]["with"], "Linux, bulk");
+}
+
+#[test]
 fn connections_are_opened_and_nothing_is_left() {
     let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else {
         return;

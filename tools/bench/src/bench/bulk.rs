@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Common, alternate, column, row};
+use crate::engine::TCP;
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Bulk, Work};
 use crate::stage::{self, Constellation, Manner, Medium, Stack};
@@ -93,6 +94,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         .collect();
     let manner = Manner {
         sleeps: true,
+        program: TCP.to_owned(),
         engine: common.engine.clone(),
         params: args.params.clone(),
         timeout_s: (seconds + args.warm_up) as u64 * 2 + 20,
@@ -107,14 +109,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         measure(constellation, &manner, &plan)
     });
     for (constellation, result) in wanted.iter().zip(results) {
-        report.rows.push(row(constellation.name(), result, |samples| {
-            vec![
-                Metric::new("rate", "Gbit/s", Better::Higher, column(samples, 0)),
-                Metric::new("efficiency", "Gbit/CPU-s", Better::Higher, column(samples, 1)),
-                Metric::new("sender", "CPU", Better::Lower, column(samples, 2)),
-                Metric::new("receiver", "CPU", Better::Lower, column(samples, 3)),
-            ]
-        }));
+        report.rows.push(row(constellation.name(), result, metrics));
     }
     report.against(|_| Some(BASELINE.name()));
     for (hawser, smoltcp) in BESIDE_SMOLTCP {
@@ -123,8 +118,18 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
+/// The metrics of a row, from what [`measure`] gave.
+pub(super) fn metrics(samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
+    vec![
+        Metric::new("rate", "Gbit/s", Better::Higher, column(samples, 0)),
+        Metric::new("efficiency", "Gbit/CPU-s", Better::Higher, column(samples, 1)),
+        Metric::new("sender", "CPU", Better::Lower, column(samples, 2)),
+        Metric::new("receiver", "CPU", Better::Lower, column(samples, 3)),
+    ]
+}
+
 /// Rate, rate per CPU, and the share of a core that either side used.
-fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
+pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
     let (sender, receiver) = stage::run(
         constellation,
         manner,

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Common, alternate, column, row};
+use crate::engine::TCP;
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Many, Work};
 use crate::stage::{self, Constellation, Manner, OVER_A_CABLE, Stack};
@@ -84,6 +85,7 @@ fn measure(constellation: &Constellation, engine: &str, plan: Many) -> io::Resul
     let params = vec!["MSL=5ms".to_owned(), "SYN_BACKLOG=1024".to_owned()];
     let manner = Manner {
         sleeps: true,
+        program: TCP.to_owned(),
         engine: engine.to_owned(),
         params,
         timeout_s: 120,

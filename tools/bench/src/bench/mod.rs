@@ -12,6 +12,7 @@ pub(crate) mod policy;
 pub(crate) mod race;
 pub(crate) mod rr;
 pub(crate) mod session;
+pub(crate) mod sockets;
 pub(crate) mod stack;
 
 use std::io;

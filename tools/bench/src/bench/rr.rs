@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Common, alternate, column, row};
+use crate::engine::TCP;
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Echo, Work};
 use crate::stage::{self, Constellation, Manner, OVER_A_CABLE};
@@ -63,7 +64,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
             rounds,
             size: args.size,
         };
-        measure(constellation, *sleeps, &common.engine, plan)
+        let manner = Manner {
+            sleeps: *sleeps,
+            program: TCP.to_owned(),
+            engine: common.engine.clone(),
+            params: vec!["NAGLE=false".to_owned()],
+            timeout_s: 60,
+        };
+        measure(constellation, &manner, plan)
     });
     for ((constellation, sleeps), result) in wanted.iter().zip(results) {
         report
@@ -81,17 +89,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
 }
 
 /// Percentiles in microseconds.
-fn measure(constellation: &Constellation, sleeps: bool, engine: &str, plan: Echo) -> io::Result<Vec<f64>> {
-    let params = vec!["NAGLE=false".to_owned()];
-    let manner = Manner {
-        sleeps,
-        engine: engine.to_owned(),
-        params,
-        timeout_s: 60,
-    };
+pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: Echo) -> io::Result<Vec<f64>> {
     let (client, server) = stage::run(
         constellation,
-        &manner,
+        manner,
         Work::Ping(plan.clone()),
         Work::Pong(plan.clone()),
     )?;

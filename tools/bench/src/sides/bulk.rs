@@ -75,10 +75,13 @@ impl Window {
 /// When the connection fails.
 pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Measured> {
     let mut changed = Vec::new();
-    let connection = stack.connect(plan.peer)?;
-    while !stack.is_open(connection)? {
+    let opening = stack.connect(plan.peer)?;
+    let connection = loop {
+        if let Some(connection) = stack.opened(opening)? {
+            break connection;
+        }
         turn(stack, &mut changed)?;
-    }
+    };
     let pattern = pattern();
     let mut window = Window::open(plan);
     let mut sent = 0;

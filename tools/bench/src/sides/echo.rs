@@ -17,10 +17,13 @@ const NAP: Duration = Duration::from_millis(200);
 /// When the connection fails or ends early.
 pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measured> {
     let mut changed = Vec::new();
-    let connection = stack.connect(plan.peer)?;
-    while !stack.is_open(connection)? {
+    let opening = stack.connect(plan.peer)?;
+    let connection = loop {
+        if let Some(connection) = stack.opened(opening)? {
+            break connection;
+        }
         stack.turn(Some(NAP), &mut changed)?;
-    }
+    };
     let (question, mut answer) = (vec![b'?'; plan.size], vec![0; plan.size]);
     let mut times = Vec::with_capacity(plan.rounds as usize);
     let mut start = (Instant::now(), sys::cpu_time());

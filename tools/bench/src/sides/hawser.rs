@@ -34,15 +34,19 @@ impl Hawser {
         let StackKind::Hawser {
             device,
             kernel,
+            program,
             engine,
             params,
         } = &spec.stack
         else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let program = engine::program(engine, params).map_err(io::Error::other)?;
+        let program = engine::named(engine, program, params).map_err(io::Error::other)?;
         let device: DeviceSpec = device.parse().map_err(io::Error::other)?;
-        let mut setup = Setup::new(device, spec.address);
+        let mut setup = match device {
+            DeviceSpec::Udp(at) => Setup::at_socket(at),
+            _ => Setup::new(device, spec.address),
+        };
         setup.kernel_addresses.extend(*kernel);
         let endpoint = host::open(program, &setup).map_err(io::Error::other)?;
         let address = SocketAddr::new(spec.address.0, 0);
@@ -71,7 +75,7 @@ impl Transport for Hawser {
         let Some(listener) = self.listener else {
             return Ok(None);
         };
-        let accepted = ready(self.endpoint.accept(listener))?;
+        let accepted = ready(self.endpoint.accept_stream(listener))?;
         self.open.extend(accepted);
         Ok(accepted)
     }
@@ -82,8 +86,10 @@ impl Transport for Hawser {
         Ok(handle)
     }
 
-    fn is_open(&mut self, connection: Handle) -> io::Result<bool> {
-        self.endpoint.connected(connection)
+    fn opened(&mut self, connection: Handle) -> io::Result<Option<Handle>> {
+        let stream = ready(self.endpoint.byte_stream(connection))?;
+        self.open.extend(stream.filter(|stream| *stream != connection));
+        Ok(stream)
     }
 
     fn read(&mut self, connection: Handle, out: &mut [u8]) -> io::Result<Option<usize>> {

@@ -122,19 +122,19 @@ impl Transport for Linux {
         self.insert(socket.into(), true)
     }
 
-    fn is_open(&mut self, connection: usize) -> io::Result<bool> {
+    fn opened(&mut self, connection: usize) -> io::Result<Option<usize>> {
         let stream = self.stream(connection)?;
         if let Some(error) = stream.take_error()? {
             return Err(error);
         }
         match stream.peer_addr() {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(None),
             result => drop(result?),
         }
         if self.waiting == Waiting::ForAll {
             self.poller.change(stream, connection as u64, false)?;
         }
-        Ok(true)
+        Ok(Some(connection))
     }
 
     fn read(&mut self, connection: usize, out: &mut [u8]) -> io::Result<Option<usize>> {

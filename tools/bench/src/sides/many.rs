@@ -75,7 +75,11 @@ fn advance<T: Transport>(
     (connection, stage): &mut (T::Connection, Stage),
 ) -> io::Result<bool> {
     if *stage == Stage::Opening {
-        if !stack.is_open(*connection)? || stack.write(*connection, b"?")?.is_none() {
+        let Some(open) = stack.opened(*connection)? else {
+            return Ok(false);
+        };
+        *connection = open;
+        if stack.write(open, b"?")?.is_none() {
             return Ok(false);
         }
         *stage = Stage::Asked;

@@ -4,7 +4,7 @@
 //! * [`spec`]: what a side is to do, and what it has measured
 //! * [`process`]: the parent's view of a side
 //! * [`transport`]: what all stacks have in common
-//! * [`linux`], [`hawser`], [`smoltcp`]: the stacks
+//! * [`linux`], [`hawser`], [`smoltcp`], [`quinn`]: the stacks
 //! * [`bulk`], [`echo`], [`many`]: the applications
 //!
 //! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
@@ -16,6 +16,7 @@ pub(crate) mod hawser;
 pub(crate) mod linux;
 pub(crate) mod many;
 pub(crate) mod process;
+pub(crate) mod quinn;
 pub(crate) mod smoltcp;
 pub(crate) mod spec;
 pub(crate) mod transport;
@@ -47,6 +48,7 @@ fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let measured = match &spec.stack {
         StackKind::Linux => work(linux::Linux::new(&spec)?, &spec),
         StackKind::Hawser { .. } => work(hawser::Hawser::new(&spec)?, &spec),
+        StackKind::Quinn => work(quinn::Quinn::new(&spec)?, &spec),
         StackKind::Smoltcp { .. } => work(smoltcp::Smoltcp::new(&spec)?, &spec),
     }?;
     println!("{}", serde_json::to_string(&measured)?);

@@ -157,9 +157,10 @@ impl Transport for Smoltcp {
         Ok(handle)
     }
 
-    fn is_open(&mut self, connection: SocketHandle) -> io::Result<bool> {
+    fn opened(&mut self, connection: SocketHandle) -> io::Result<Option<SocketHandle>> {
         self.failure(connection)?;
-        Ok(self.sockets.get::<tcp::Socket<'_>>(connection).may_send())
+        let is_open = self.sockets.get::<tcp::Socket<'_>>(connection).may_send();
+        Ok(is_open.then_some(connection))
     }
 
     fn read(&mut self, connection: SocketHandle, out: &mut [u8]) -> io::Result<Option<usize>> {

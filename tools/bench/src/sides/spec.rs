@@ -28,15 +28,19 @@ pub(crate) enum StackKind {
     Linux,
     /// Ours.
     Hawser {
-        /// `tun:NAME` or `packet:NAME`.
+        /// `tun:NAME`, `packet:NAME` or `udp:ADDRESS:PORT`.
         device: String,
         /// The kernel's address at the other end of a TUN device.
         kernel: Option<(IpAddr, u8)>,
-        /// What runs the program.
+        /// The program's name.
+        program: String,
+        /// What runs it.
         engine: String,
         /// The program's params: `MSL=5ms`.
         params: Vec<String>,
     },
+    /// quinn on a UDP socket.
+    Quinn,
     /// smoltcp on a TAP device.
     Smoltcp {
         /// The device's name.

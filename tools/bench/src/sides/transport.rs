@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Bytes of one read or write of a bulk transfer, alike for all stacks.
 pub(crate) const CHUNK: usize = 256 << 10;
 
-/// A stack with TCP connections, polled. Calls that have nothing to give yet return `None`, after
+/// A stack with connections that carry bytes in order, polled. Calls that have nothing to give yet return `None`, after
 /// which the caller takes a [`Transport::turn`].
 pub(crate) trait Transport {
     /// A connection.
@@ -31,11 +31,11 @@ pub(crate) trait Transport {
     /// When the stack refuses.
     fn connect(&mut self, to: SocketAddr) -> io::Result<Self::Connection>;
 
-    /// Whether it is open.
+    /// The connection once it is open, by which it is known from then on; nothing before.
     ///
     /// # Errors
     /// Why it could not be opened.
-    fn is_open(&mut self, connection: Self::Connection) -> io::Result<bool>;
+    fn opened(&mut self, connection: Self::Connection) -> io::Result<Option<Self::Connection>>;
 
     /// Reads; 0 is the end.
     ///
