@@ -120,6 +120,7 @@ fn check_switches(scenario: &Scenario) -> Checked {
         }
         check_ports_of(switch, &format!("switch[{i}]"))?;
         switch.check_pfc(&format!("switch[{i}]"))?;
+        switch.check_marking(&format!("switch[{i}]"))?;
     }
     Ok(())
 }

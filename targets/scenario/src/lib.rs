@@ -24,6 +24,7 @@ mod pfc;
 mod profile;
 pub mod rng;
 mod streams;
+mod switch;
 mod topology;
 pub mod units;
 pub mod workload;
@@ -44,6 +45,7 @@ pub use origin::Origin;
 pub use pfc::{PAUSE_BYTES, Thresholds};
 pub use profile::Profile;
 pub use streams::{Openers, Streams};
+pub use switch::{Spray, Switch};
 pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 pub use works::{WorkKind, Works};
@@ -183,77 +185,6 @@ impl Default for Host {
             device_queue: None,
         }
     }
-}
-
-impl Default for Switch {
-    fn default() -> Switch {
-        Switch {
-            name: String::new(),
-            priorities: defaults::one_priority(),
-            buffer: None,
-            shared: false,
-            mark_above: None,
-            trim_to: None,
-            return_to_sender: false,
-            spray: None,
-            pfc_xoff: None,
-            pfc_xon: None,
-            pfc_headroom: None,
-            pfc_priorities: None,
-        }
-    }
-}
-
-/// A switch: it stores frames and forwards them to where they want to go, along shortest paths.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Switch {
-    /// Its name, which no host has.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
-    #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
-    pub priorities: u8,
-    /// Bytes that wait at each port; if they are shared, at all of them together. What does not fit is lost, or cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub buffer: Option<Bytes>,
-    /// Whether all ports share the buffer.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub shared: bool,
-    /// Bytes before a packet, at its port, from which on it is marked (ECN).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark_above: Option<Bytes>,
-    /// To how many bytes packets are cut that find their queue full.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trim_to: Option<Bytes>,
-    /// Whether packets for which even what is left of them finds no room go back to their senders.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub return_to_sender: bool,
-    /// Whether each packet takes a path of its own where several are equally short, and which.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spray: Option<Spray>,
-    /// Bytes that wait of what came on a port with a priority, at which its sender is asked to pause (PFC).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pfc_xoff: Option<Bytes>,
-    /// Bytes at which it is asked to go on; by default half of those.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pfc_xon: Option<Bytes>,
-    /// Bytes beyond `pfc_xoff` for which there is room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pfc_headroom: Option<Bytes>,
-    /// Which priorities pause; by default all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pfc_priorities: Option<Vec<u8>>,
-}
-
-/// Which of several equal paths each packet takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spray {
-    /// A random one.
-    Random,
-    /// The next one.
-    RoundRobin,
 }
 
 /// Exactly two: an array of fixed size would take the first two of more without a word.
@@ -715,20 +646,6 @@ impl Link {
     }
 }
 
-impl Switch {
-    /// Puts what it gives each of its ports into a profile.
-    pub fn apply(&self, profile: &mut Profile) {
-        if let Some(buffer) = self.buffer {
-            // Its memory is counted in bytes alone.
-            profile.queue_packets = u64::MAX;
-            if !self.shared {
-                profile.queue_bytes = buffer.0;
-            }
-        }
-        profile.ecn_bytes = self.mark_above.map(|above| above.0);
-    }
-}
-
 impl Rules {
     /// Puts what is given into a profile.
     pub fn apply(&self, profile: &mut Profile) {
@@ -741,7 +658,9 @@ impl Rules {
             .queue
             .map_or(profile.queue_bytes, |q| some(q.0).unwrap_or(u64::MAX));
         profile.queue_packets = self.queue_packets.unwrap_or(profile.queue_packets);
-        profile.ecn_bytes = self.ecn.map_or(profile.ecn_bytes, |ecn| some(ecn.0));
+        if let Some(ecn) = self.ecn {
+            (profile.ecn_bytes, profile.ecn_all) = (some(ecn.0), None);
+        }
         if let Some(drop) = &self.drop {
             profile.drop.clone_from(drop);
             profile.drop.sort_unstable();

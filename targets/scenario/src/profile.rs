@@ -16,6 +16,9 @@ pub struct Profile {
     /// Frames of ECN-capable transports that find this many bytes waiting are marked
     /// "congestion experienced"; `None`: never.
     pub ecn_bytes: Option<u64>,
+    /// Bytes that wait from which on all frames are marked, and the share of those that are just below it, 0 to 1, to which it
+    /// rises evenly from `ecn_bytes` on; `None`: all from `ecn_bytes` on.
+    pub ecn_all: Option<(u64, f64)>,
     /// Frames lost by number, the first offered being 1; in ascending order.
     pub drop: Vec<u64>,
     /// Share of frames lost, 0 to 1.
@@ -43,6 +46,7 @@ impl Default for Profile {
             queue_bytes: u64::MAX,
             queue_packets: 1000,
             ecn_bytes: None,
+            ecn_all: None,
             drop: Vec::new(),
             loss: 0.0,
             burst: 1.0,

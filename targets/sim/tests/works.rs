@@ -100,6 +100,50 @@ fn both_engines_send_the_same_packets() {
     assert_eq!(interpreted.trace_hash, native.trace_hash);
 }
 
+/// Five hosts write into one; what the queue before its line holds on average, and Jain's index of what they wrote in the
+/// second half of the time.
+fn incast(link_rate: u64) -> (f64, f64) {
+    let run_for = |millis: u64| {
+        let mut text = format!(
+            "program = '{}'\nduration = '1s'\nidle_packets = 0\nparams = {{ LINK_RATE = {link_rate} }}\n\
+             [topology]\nkind = 'dumbbell'\nhosts = 5\n\
+             host_link = {{ rate = '10Gbit/s', delay = '1us' }}\ncore_link = {{ rate = '10Gbit/s', delay = '1us' }}\n\
+             switch = {{ mark_above = '5kB', mark_all_above = '200kB', mark_share = '1%', pfc_xoff = '400kB', \
+             pfc_headroom = '20kB' }}\n",
+            roce().join("roce.mtp").display()
+        );
+        for host in 0..5 {
+            text += &format!(
+                "[[flow]]\nfrom = 'h{host}'\nto = 'h5'\nat = '{}us'\n\
+                 works = {{ time = '{millis}ms', size = '64kB', kinds = ['write'] }}\n",
+                100 * host
+            );
+        }
+        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+        let report = go_on(&scenario, Engine::Native);
+        assert!(report.ok, "{report}");
+        assert!(report.links.iter().all(|link| link.dropped.is_empty()), "{report}");
+        report
+    };
+    let bytes = |report: &Report| -> Vec<f64> {
+        report.flows.iter().map(|flow| flow.forward.bytes as f64).collect()
+    };
+    let (whole, half) = (run_for(100), run_for(50));
+    let late: Vec<f64> = bytes(&whole).iter().zip(bytes(&half)).map(|(whole, half)| whole - half).collect();
+    let (sum, squares) = (late.iter().sum::<f64>(), late.iter().map(|share| share * share).sum::<f64>());
+    let line = whole.links.iter().find(|link| link.from == "left" && link.to == "right");
+    let queue = line.and_then(|link| link.queue).expect("the line has a queue");
+    (queue.mean_bytes, sum * sum / (5.0 * squares))
+}
+
+#[test]
+fn marked_packets_slow_their_senders_down_alike() {
+    let (with, fairness) = incast(10_000_000_000);
+    let (without, _) = incast(0);
+    assert!(fairness > 0.97, "{fairness}");
+    assert!(with < without / 3.0, "{with} bytes with DCQCN, {without} without");
+}
+
 /// Memory for one message, posted late: the peer asks again and again, and nothing is lost.
 #[test]
 fn messages_wait_for_a_receiver_that_is_not_ready() {

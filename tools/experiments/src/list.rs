@@ -130,4 +130,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         steers_kernel: false,
         run: crate::fabric::incast,
     },
+    Experiment {
+        name: "roce-dcqcn",
+        about: "DCQCN: 2 to 20 hosts write into one by RoCE, with congestion control and without, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::fabric::rates,
+    },
 ];

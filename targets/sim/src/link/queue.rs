@@ -116,6 +116,7 @@ pub struct Queue {
     limit_bytes: u64,
     limit_packets: u64,
     ecn_bytes: Option<u64>,
+    ecn_all: Option<(u64, f64)>,
     port: Port,
     /// By priority, the lowest first.
     waiting: Vec<Band>,
@@ -276,6 +277,17 @@ impl Queue {
         true
     }
 
+    /// Whether a frame is marked that finds so many bytes before it.
+    fn marks(&self, ahead: u64, rng: &mut Rng) -> bool {
+        let Some(from) = self.ecn_bytes.filter(|from| ahead >= *from) else {
+            return false;
+        };
+        let Some((all, share)) = self.ecn_all.filter(|(all, _)| ahead < *all) else {
+            return true;
+        };
+        rng.chance(share * (ahead - from) as f64 / (all - from).max(1) as f64)
+    }
+
     /// Bytes that leave before a frame of this priority.
     fn ahead(&self, priority: usize) -> u64 {
         let line = self.on_line.map_or(0, |frame| frame.bytes);
@@ -357,7 +369,7 @@ impl Rule for Queue {
         "queue"
     }
 
-    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, frame: &mut Frame, rng: &mut Rng) -> Verdict {
         if self.rate.is_none() {
             return Verdict::Pass;
         }
@@ -371,7 +383,7 @@ impl Rule for Queue {
             }
             priority = self.top();
         }
-        if self.ecn_bytes.is_some_and(|at| self.ahead(priority) >= at) && mark_ce(frame) {
+        if self.marks(self.ahead(priority), rng) && mark_ce(frame) {
             self.marked += 1;
         }
         let (room, bytes) = (self.room_of(priority), frame.len() as u64);
@@ -432,6 +444,7 @@ impl Rule for Queue {
         self.limit_bytes = profile.queue_bytes;
         self.limit_packets = profile.queue_packets;
         self.ecn_bytes = profile.ecn_bytes;
+        self.ecn_all = profile.ecn_all;
         if self.waiting.is_empty() {
             self.waiting.push(Band::default());
         }

@@ -1,11 +1,13 @@
 //! The measurements of Homa (SIGCOMM 2018), NDP (SIGCOMM 2017) and MTP on simulated fabrics, in virtual time.
 
 mod incast;
+mod rates;
 mod slowdown;
 mod streams;
 mod workloads;
 
 pub(crate) use incast::incast;
+pub(crate) use rates::rates;
 pub(crate) use slowdown::slowdown;
 pub(crate) use streams::streams;
 pub(crate) use workloads::workloads;

@@ -266,6 +266,44 @@ fn a_frame_is_marked_for_what_leaves_before_it() {
     assert_eq!(marked, [2, 4]);
 }
 
+/// Between the thresholds the share of marked frames rises evenly.
+#[test]
+fn frames_are_marked_at_random_between_two_thresholds() {
+    let profile = Profile {
+        ecn_bytes: Some(100_000),
+        ecn_all: Some((300_000, 0.2)),
+        queue_packets: u64::MAX,
+        ..line(8000)
+    };
+    let mut pipe = Pipe::new(&profile, 1, "queue");
+    let sent = (0..40_000).map(|_| {
+        let mut frame = packet(0, 40);
+        frame.head[1] |= 2;
+        (0, frame)
+    });
+    let (left, _) = through(&mut pipe, sent.collect());
+    let marked = |range: std::ops::Range<usize>| {
+        let frames = left[range].iter();
+        frames.filter(|(_, frame)| frame.head[1] & 3 == 3).count()
+    };
+    let len = left[0].1.len();
+    let [from, all] = [100_000, 300_000].map(|bytes| bytes / len);
+    assert_eq!(
+        (marked(0..from), marked(all + 1..left.len())),
+        (0, left.len() - all - 1)
+    );
+    // A tenth on average, and in each half a twentieth and three of them, to within five standard deviations.
+    let middle = from + (all - from) / 2;
+    for (range, share) in [(from..middle, 0.05), (middle..all, 0.15)] {
+        let (count, marked) = (range.len() as f64, marked(range) as f64);
+        let deviation = (count * share * (1.0 - share)).sqrt();
+        assert!(
+            (marked - count * share).abs() < 5.0 * deviation,
+            "{marked} of {count}"
+        );
+    }
+}
+
 #[test]
 fn ports_that_share_memory_have_it_together() {
     let pool = Arc::new(Pool::new(3000));

@@ -1,0 +1,149 @@
+//! `roce-dcqcn`: several hosts write into the memory of one at the same time, with DCQCN and without.
+
+use hawser::sim::Report;
+use serde_json::json;
+
+use super::run;
+use crate::Error;
+use crate::experiment::{Context, Outcome};
+use crate::plot::{Axes, Line, lines};
+
+/// Of the lines, in bits per second.
+const RATE: u64 = 40_000_000_000;
+
+/// The second half of a run counts: by then flows that have begun one after the other share the line.
+const HALVES: u64 = 2;
+
+/// So many senders, each beginning a fifth of a millisecond after the one before, over a switch that loses nothing: it
+/// pauses who sends to it (PFC), and marks as the paper's do. `LINK_RATE` 0: without DCQCN.
+fn scenario(senders: usize, link_rate: u64, millis: u64) -> String {
+    let mut text = format!(
+        "name = \"{senders} to 1\"\n\
+         duration = \"10s\"\n\
+         idle_packets = 0\n\
+         program = \"roce\"\n\
+         params = {{ LINK_RATE = {link_rate} }}\n\
+         [topology]\n\
+         kind = \"dumbbell\"\n\
+         hosts = {senders}\n\
+         host_link = {{ rate = \"40Gbit/s\", delay = \"1us\" }}\n\
+         core_link = {{ rate = \"40Gbit/s\", delay = \"1us\" }}\n\
+         switch = {{ mark_above = \"5kB\", mark_all_above = \"200kB\", mark_share = \"1%\", pfc_xoff = \"500kB\", \
+         pfc_headroom = \"40kB\" }}\n"
+    );
+    for host in 0..senders {
+        text.push_str(&format!(
+            "[[flow]]\n\
+             from = \"h{host}\"\n\
+             to = \"h{senders}\"\n\
+             at = \"{}us\"\n\
+             works = {{ time = \"{millis}ms\", size = \"64kB\", kinds = [\"write\"], depth = 8 }}\n",
+            200 * host
+        ));
+    }
+    text
+}
+
+/// Jain's index of fairness: 1 when all have the same, 1 / n when one has everything.
+fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| {
+        (sum + share, squares + share * share)
+    });
+    if squares > 0.0 {
+        sum * sum / (shares.len() as f64 * squares)
+    } else {
+        0.0
+    }
+}
+
+/// Bytes that each sender has written.
+fn written(report: &Report) -> Vec<f64> {
+    report
+        .flows
+        .iter()
+        .map(|flow| flow.forward.bytes as f64)
+        .collect()
+}
+
+pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
+    let (senders, millis): (&[usize], u64) = if context.quick {
+        (&[2, 4], 10)
+    } else {
+        (&[2, 5, 10, 20], 200)
+    };
+    let mut outcome = Outcome::default();
+    let mut figures = Vec::new();
+    let mut curves = [("with DCQCN", RATE), ("without", 0)].map(|(name, _)| Line {
+        name: name.into(),
+        points: Vec::new(),
+    });
+    for (step, senders) in senders.iter().enumerate() {
+        for (curve, link_rate) in curves.iter_mut().zip([RATE, 0]) {
+            (context.progress)(step, 4, &format!("{senders} to 1, {}", curve.name));
+            let text = scenario(*senders, link_rate, millis);
+            let report = run(&text, context.seed)?;
+            let first = run(&scenario(*senders, link_rate, millis / HALVES), context.seed)?;
+            let shares: Vec<f64> = written(&report)
+                .iter()
+                .zip(written(&first))
+                .map(|(all, first)| all - first)
+                .collect();
+            let queue = report
+                .links
+                .iter()
+                .find(|link| (&*link.from, &*link.to) == ("left", "right"));
+            let queue = queue.and_then(|link| link.queue).ok_or("the line has no queue")?;
+            let pauses: u64 = report
+                .links
+                .iter()
+                .flat_map(|link| &link.pauses)
+                .map(|pause| pause.pauses)
+                .sum();
+            let lost: u64 = report.links.iter().flat_map(|link| link.dropped.values()).sum();
+            let seconds = (millis - millis / HALVES) as f64 / 1e3;
+            let gbits = shares.iter().sum::<f64>() * 8.0 / seconds / 1e9;
+            let index = jain(&shares);
+            outcome.lines.push(format!(
+                "{senders} to 1 {}: Jain's index {index:.3}, {gbits:.1} Gbit/s, {:.0} kB wait on average and {:.0} at most, \
+                 {pauses} pauses, {lost} packets lost",
+                curve.name,
+                queue.mean_bytes / 1e3,
+                queue.max_bytes as f64 / 1e3,
+            ));
+            figures.push(json!({
+                "senders": senders, "dcqcn": link_rate > 0, "jain": index, "gbits": gbits,
+                "queue_mean_bytes": queue.mean_bytes, "queue_max_bytes": queue.max_bytes, "pauses": pauses, "lost": lost,
+            }));
+            curve.points.push((*senders as f64, queue.mean_bytes / 1e3));
+            if *senders == 2 {
+                let name = if link_rate > 0 {
+                    "with.toml"
+                } else {
+                    "without.toml"
+                };
+                outcome.configuration.push((name.into(), text));
+            }
+        }
+    }
+    let axes = Axes {
+        title: "Writes of several hosts into one: what waits for its line",
+        x: "senders",
+        y: "kB on average",
+    };
+    outcome.drawings.push(("queue".into(), lines(&axes, &curves)));
+    outcome.figures = json!({ "incast": figures });
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jain, Chiu and Hawe, DEC-TR-301 (1984): k of n with equal shares and the others without any have k / n.
+    #[test]
+    fn the_index_of_fairness_is_the_share_of_those_that_have_something() {
+        assert!((jain(&[5.0, 5.0, 5.0, 5.0]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[5.0, 0.0, 0.0, 5.0]) - 0.5).abs() < 1e-12);
+        assert!(jain(&[0.0]).abs() < 1e-12);
+    }
+}
