@@ -1,6 +1,6 @@
 //! quinn, QUIC in Rust on an ordinary UDP socket: encrypted, as all of QUIC is.
 //!
-//! Its best configuration, as far as one is known: one thread, socket buffers and windows that hold nothing up, everything
+//! One thread, socket buffers and windows that hold nothing up, everything
 //! else as it is by default (segments cut by the kernel, a search for the path's MTU, CUBIC). Calls sleep until they are
 //! done; a side that does not sleep has a task that is always ready.
 
