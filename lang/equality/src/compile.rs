@@ -104,7 +104,7 @@ pub fn shared_object(
     settings: &Settings,
 ) -> Result<PathBuf, String> {
     let object = folder.join("programs.so");
-    let mut command = quick_compiler();
+    let mut command = compiler_for(settings);
     command
         .arg("-shared")
         .arg("-fPIC")
@@ -126,14 +126,14 @@ pub fn compiler() -> Command {
     Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
 }
 
-/// The same, or clang where `CC` does not say otherwise and clang is there: it takes half of gcc's time for code that is
-/// not optimised.
-fn quick_compiler() -> Command {
+/// The same, or for code that is not optimised clang, where `CC` does not say otherwise and clang is there: it takes half
+/// of gcc's time.
+fn compiler_for(settings: &Settings) -> Command {
     static HAS_CLANG: LazyLock<bool> = LazyLock::new(|| {
         let version = Command::new("clang").arg("--version").output();
         std::env::var_os("CC").is_none() && version.is_ok_and(|output| output.status.success())
     });
-    if *HAS_CLANG {
+    if settings.level == "0" && *HAS_CLANG {
         Command::new("clang")
     } else {
         compiler()

@@ -8,11 +8,13 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve_with_on;
 use hawser_load::{Engine, Loaded};
 use hawser_sim::swarm::{self, Abilities, Carried, Kind, Subject};
+use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// Seeds of the swarm that both engines run here; `scripts/phases swarm` runs a hundred.
@@ -52,8 +54,25 @@ fn go_with(scenario: &Scenario, engine: Engine, options: Options<'_>) -> Report 
 fn good(scenario: &Scenario) -> Report {
     let report = go_on(scenario, Engine::Interp);
     assert!(report.ok, "{report}\n{:#?}", report.flows);
+    let is_fault = |(name, _): &(&String, &u64)| FAULTS.contains(&name.as_str());
+    let faults: Vec<_> = report
+        .hosts
+        .iter()
+        .flat_map(|host| &host.counters)
+        .filter(is_fault)
+        .collect();
+    assert!(faults.is_empty(), "{faults:?}");
     report
 }
+
+/// Counters of what a program must not do.
+const FAULTS: [&str; 5] = [
+    "dangling",
+    "duplicate_ids",
+    "clipped_sending",
+    "clipped_receiving",
+    "oversize",
+];
 
 const CLEAN: &str = "delay = '100us', rate = '1Gbit/s'";
 const LOSSY: &str =
@@ -84,11 +103,13 @@ fn each_work_is_done_once_and_in_order() {
 #[test]
 fn nothing_is_lost_and_nothing_happens_twice_where_packets_are_lost() {
     for seed in 0..8 {
-        let scenario = Scenario {
-            seed,
-            ..pair(&roce().join("roce.mtp"), LOSSY, ALL)
-        };
-        good(&scenario);
+        for rules in [LOSSY.to_owned(), format!("{LOSSY}, burst = 2")] {
+            let scenario = Scenario {
+                seed,
+                ..pair(&roce().join("roce.mtp"), &rules, ALL)
+            };
+            good(&scenario);
+        }
     }
 }
 
@@ -100,52 +121,49 @@ fn both_engines_send_the_same_packets() {
     assert_eq!(interpreted.trace_hash, native.trace_hash);
 }
 
-/// Five hosts write into one; what the queue before its line holds on average, and Jain's index of what they wrote in the
-/// second half of the time.
+/// Five hosts write into one for 60 ms: what the queue before its line holds on average, and Jain's index of what they wrote
+/// in the second half of that time.
 fn incast(link_rate: u64) -> (f64, f64) {
-    let run_for = |millis: u64| {
-        let mut text = format!(
-            "program = '{}'\nduration = '1s'\nidle_packets = 0\nparams = {{ LINK_RATE = {link_rate} }}\n\
-             [topology]\nkind = 'dumbbell'\nhosts = 5\n\
-             host_link = {{ rate = '10Gbit/s', delay = '1us' }}\ncore_link = {{ rate = '10Gbit/s', delay = '1us' }}\n\
-             switch = {{ mark_above = '5kB', mark_all_above = '200kB', mark_share = '1%', pfc_xoff = '400kB', \
-             pfc_headroom = '20kB' }}\n",
-            roce().join("roce.mtp").display()
-        );
-        for host in 0..5 {
-            text += &format!(
-                "[[flow]]\nfrom = 'h{host}'\nto = 'h5'\nat = '{}us'\n\
-                 works = {{ time = '{millis}ms', size = '64kB', kinds = ['write'] }}\n",
-                100 * host
-            );
-        }
-        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
-        let report = go_on(&scenario, Engine::Native);
-        assert!(report.ok, "{report}");
-        assert!(
-            report.links.iter().all(|link| link.dropped.is_empty()),
-            "{report}"
-        );
-        report
-    };
-    let bytes = |report: &Report| -> Vec<f64> {
-        report
-            .flows
-            .iter()
-            .map(|flow| flow.forward.bytes as f64)
-            .collect()
-    };
-    let (whole, half) = (run_for(60), run_for(30));
-    let late: Vec<f64> = bytes(&whole)
-        .iter()
-        .zip(bytes(&half))
-        .map(|(whole, half)| whole - half)
-        .collect();
-    let (sum, squares) = (
-        late.iter().sum::<f64>(),
-        late.iter().map(|share| share * share).sum::<f64>(),
+    let mut text = format!(
+        "program = '{}'\nduration = '1s'\nidle_packets = 0\nparams = {{ LINK_RATE = {link_rate} }}\n\
+         [topology]\nkind = 'dumbbell'\nhosts = 5\n\
+         host_link = {{ rate = '10Gbit/s', delay = '1us' }}\ncore_link = {{ rate = '10Gbit/s', delay = '1us' }}\n\
+         switch = {{ mark_above = '5kB', mark_all_above = '200kB', mark_share = '1%', pfc_xoff = '400kB', \
+         pfc_headroom = '20kB' }}\n",
+        roce().join("roce.mtp").display()
     );
-    let line = whole
+    for host in 0..5 {
+        text += &format!(
+            "[[flow]]\nfrom = 'h{host}'\nto = 'h5'\nat = '{}us'\n\
+             works = {{ time = '60ms', size = '64kB', kinds = ['write'] }}\n",
+            100 * host
+        );
+    }
+    let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+    let mut written: Vec<Vec<u64>> = Vec::new();
+    let mut note = |moment: &Moment| written.push(moment.flows.iter().map(|flow| flow.received[0]).collect());
+    let options = Options {
+        watch: Some(Watch {
+            every: Duration::from_millis(30),
+            fields: &[],
+            reported: &mut note,
+        }),
+        ..Options::default()
+    };
+    let report = go_with(&scenario, Engine::Native, options);
+    assert!(report.ok, "{report}");
+    assert!(
+        report.links.iter().all(|link| link.dropped.is_empty()),
+        "{report}"
+    );
+    let late = written[1]
+        .iter()
+        .zip(&written[0])
+        .map(|(whole, half)| (whole - half) as f64);
+    let (sum, squares) = late.fold((0.0, 0.0), |(sum, squares), share| {
+        (sum + share, squares + share * share)
+    });
+    let line = report
         .links
         .iter()
         .find(|link| link.from == "left" && link.to == "right");

@@ -1,18 +1,16 @@
 //! `roce-dcqcn`: several hosts write into the memory of one at the same time, with DCQCN and without.
 
-use hawser::sim::Report;
+use std::time::Duration;
+
+use hawser::sim::{self, Moment, Report, Scenario, Watch};
 use serde_json::json;
 
-use super::run;
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 
 /// Of the lines, in bits per second.
 const RATE: u64 = 40_000_000_000;
-
-/// The second half of a run counts: by then flows that have begun one after the other share the line.
-const HALVES: u64 = 2;
 
 /// So many senders, each beginning a fifth of a millisecond after the one before, over a switch that loses nothing: it
 /// pauses who sends to it (PFC), and marks as the paper's do. `LINK_RATE` 0: without DCQCN.
@@ -56,13 +54,28 @@ fn jain(shares: &[f64]) -> f64 {
     }
 }
 
-/// Bytes that each sender has written.
-fn written(report: &Report) -> Vec<f64> {
-    report
-        .flows
-        .iter()
-        .map(|flow| flow.forward.bytes as f64)
-        .collect()
+/// Runs a scenario, and tells what each sender has written in the second half of its time: by then flows that have begun one
+/// after the other share the line.
+fn second_half(text: &str, seed: u64, millis: u64) -> Result<(Report, Vec<f64>), Error> {
+    let scenario = Scenario::parse(text).map_err(|error| format!("{error}\n{text}"))?;
+    let mut written: Vec<Vec<u64>> = Vec::new();
+    let mut note = |moment: &Moment| {
+        written.push(moment.flows.iter().map(|flow| flow.received[0]).collect());
+    };
+    let watch = Watch {
+        every: Duration::from_millis(millis / 2),
+        fields: &[],
+        reported: &mut note,
+    };
+    let report = sim::run_watched(&scenario, Some(seed), watch)?;
+    if let Some(first) = report.failures.first() {
+        return Err(format!("{}: {first}", report.name).into());
+    }
+    let [half, whole, ..] = &written[..] else {
+        return Err("the run ended before its time".into());
+    };
+    let shares = whole.iter().zip(half).map(|(whole, half)| (whole - half) as f64);
+    Ok((report, shares.collect()))
 }
 
 pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -81,13 +94,7 @@ pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
         for (curve, link_rate) in curves.iter_mut().zip([RATE, 0]) {
             (context.progress)(step, 4, &format!("{senders} to 1, {}", curve.name));
             let text = scenario(*senders, link_rate, millis);
-            let report = run(&text, context.seed)?;
-            let first = run(&scenario(*senders, link_rate, millis / HALVES), context.seed)?;
-            let shares: Vec<f64> = written(&report)
-                .iter()
-                .zip(written(&first))
-                .map(|(all, first)| all - first)
-                .collect();
+            let (report, shares) = second_half(&text, context.seed, millis)?;
             let queue = report
                 .links
                 .iter()
@@ -100,11 +107,11 @@ pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
                 .map(|pause| pause.pauses)
                 .sum();
             let lost: u64 = report.links.iter().flat_map(|link| link.dropped.values()).sum();
-            let seconds = (millis - millis / HALVES) as f64 / 1e3;
+            let seconds = millis as f64 / 2e3;
             let gbits = shares.iter().sum::<f64>() * 8.0 / seconds / 1e9;
             let index = jain(&shares);
             outcome.lines.push(format!(
-                "{senders} to 1 {}: Jain's index {index:.3}, {gbits:.1} Gbit/s, {:.0} kB wait on average and {:.0} at most, \
+                "{senders} to 1 {}: Jain's index {index:.3}, {gbits:.1} Gbit/s, {:.0} kB in the queue on average and {:.0} at most, \
                  {pauses} pauses, {lost} packets lost",
                 curve.name,
                 queue.mean_bytes / 1e3,
@@ -126,7 +133,7 @@ pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
         }
     }
     let axes = Axes {
-        title: "Writes of several hosts into one: what waits for its line",
+        title: "Writes of several hosts into one: the queue before its line",
         x: "senders",
         y: "kB on average",
     };

@@ -222,9 +222,9 @@ impl Worker {
         let mut any = false;
         while self.refills.front().is_some_and(|at| *at <= now) {
             self.refills.pop_front();
-            let local = self.receive_place(self.receives);
-            if let (Some(ends), Some((at, len))) = (&self.ends, local) {
-                let local = ends.own.slice(at as u64, len as u64);
+            let at = self.receive_place(self.receives);
+            if let Some(ends) = &self.ends {
+                let local = ends.own.slice(at as u64, self.plan.works.place());
                 device.post_receive(stack, now, ends.pair, self.receives, local)?;
             }
             self.receives += 1;
@@ -234,9 +234,9 @@ impl Worker {
     }
 
     /// Where the n-th message comes to.
-    fn receive_place(&self, n: u64) -> Option<(usize, usize)> {
+    fn receive_place(&self, n: u64) -> usize {
         let place = self.plan.works.depth + n % self.plan.works.receives;
-        Some((place as usize * self.place(), self.place()))
+        place as usize * self.place()
     }
 
     /// Posts work as long as there is room; true when it posted any.
@@ -404,7 +404,7 @@ impl Worker {
         let Some(expected) = expected else {
             return Some(format!("message {n} came and had not been sent"));
         };
-        let (at, _) = self.receive_place(n)?;
+        let at = self.receive_place(n);
         let mut bytes = vec![0; completion.len as usize];
         let is_message = completion.opcode == Opcode::Receive;
         if is_message {
