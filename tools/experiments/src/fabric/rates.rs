@@ -26,7 +26,7 @@ fn scenario(senders: usize, link_rate: u64, millis: u64) -> String {
          hosts = {senders}\n\
          host_link = {{ rate = \"40Gbit/s\", delay = \"1us\" }}\n\
          core_link = {{ rate = \"40Gbit/s\", delay = \"1us\" }}\n\
-         switch = {{ mark_above = \"5kB\", mark_all_above = \"200kB\", mark_share = \"1%\", pfc_xoff = \"500kB\", \
+         switch = {{ mark_above = \"5kB\", mark_all_above = \"200kB\", mark_share = \"1%\", pfc_xoff = \"40kB\", \
          pfc_headroom = \"40kB\" }}\n"
     );
     for host in 0..senders {
