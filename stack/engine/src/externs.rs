@@ -11,17 +11,19 @@ pub(crate) enum Operation {
     CompareSwap,
     FetchAdd,
     Set,
+    New,
     Forget,
 }
 
 /// By name: what it does, and with how many arguments.
-const OPERATIONS: [(&str, Operation, usize); 7] = [
+const OPERATIONS: [(&str, Operation, usize); 8] = [
     ("memory_check", Operation::Check, 5),
     ("memory_read", Operation::Read, 5),
     ("memory_write", Operation::Write, 6),
     ("compare_swap", Operation::CompareSwap, 6),
     ("fetch_add", Operation::FetchAdd, 5),
     ("memory_set", Operation::Set, 5),
+    ("memory_new", Operation::New, 2),
     ("memory_forget", Operation::Forget, 2),
 ];
 

@@ -11,6 +11,8 @@ pub(crate) struct Buffer<'a> {
     number: u32,
     pub(crate) head: &'a [u8],
     pub(crate) tail: &'a [u8],
+    /// What an instruction on memory read last, under the number 0.
+    read: &'a [u8],
 }
 
 impl<'a> Buffer<'a> {
@@ -22,16 +24,18 @@ impl<'a> Buffer<'a> {
             number: *last,
             head,
             tail,
+            read: &[],
         }
     }
 
-    /// What an answer brings: under a number that no other buffer has.
-    pub(crate) fn of_answer(bytes: &'a [u8]) -> Buffer<'a> {
-        Buffer {
-            number: 0,
-            head: bytes,
-            tail: &[],
-        }
+    /// The same beside what was read: addresses of both hold.
+    pub(crate) fn beside(self, read: &'a [u8]) -> Buffer<'a> {
+        Buffer { read, ..self }
+    }
+
+    /// The address of what was read.
+    pub(crate) fn read_addr() -> Addr {
+        abi::addr(0, 0)
     }
 
     /// The address of its first byte.
@@ -48,10 +52,17 @@ impl<'a> Buffer<'a> {
     /// address is another input's.
     #[inline]
     pub(crate) fn get(&self, addr: Addr, len: u64) -> [&'a [u8]; 2] {
-        let Some((number, offset)) = addr_parts(addr).filter(|(number, _)| *number == self.number) else {
+        let Some((number, offset)) = addr_parts(addr) else {
             return [&[], &[]];
         };
-        debug_assert_eq!(number, self.number);
+        if number == 0 {
+            let from = (offset as usize).min(self.read.len());
+            let to = (from as u64).saturating_add(len).min(self.read.len() as u64) as usize;
+            return [&self.read[from..to], &[]];
+        }
+        if number != self.number {
+            return [&[], &[]];
+        }
         let from = (offset as usize).min(self.len());
         let to = (from as u64).saturating_add(len).min(self.len() as u64) as usize;
         if self.tail.is_empty() {

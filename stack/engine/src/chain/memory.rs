@@ -10,10 +10,10 @@ use super::cause::Buffer;
 use super::execute::Effects;
 use crate::externs::{MAX_ARGS, Operation};
 use crate::scalar;
-use crate::state::Span;
+use crate::state::{Region, Span};
 
-/// The maximum number of bytes of one read: they are copied.
-const MAX_READ: u64 = 1 << 20;
+/// The maximum number of bytes of one read, which are copied, and of new memory.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,21 +70,31 @@ impl Effects<'_> {
             len,
             rights: rights as u32,
         };
+        let limit = self.state.limits.regions;
         let regions = &mut self.state.regions;
         match operation {
             Operation::Forget => match regions.remove(domain as u32, key as u32) {
                 true => Done::default(),
                 false => DENIED,
             },
+            Operation::New => {
+                // Its second argument is a length.
+                let region = (key <= MAX_BYTES).then(|| Region::new(key as usize));
+                let key = region.and_then(|region| regions.add((domain as u32, 0, 0), region, limit));
+                key.map_or(DENIED, |key| Done {
+                    value: key.into(),
+                    ..Done::default()
+                })
+            }
             Operation::Check => regions.open(&span(a, b)).map_or(DENIED, |_| Done::default()),
             Operation::Read => {
-                let Some((region, from)) = regions.open(&span(a, b)).filter(|_| a <= MAX_READ) else {
+                let Some((region, from)) = regions.open(&span(a, b)).filter(|_| a <= MAX_BYTES) else {
                     return DENIED;
                 };
                 let bytes = region.bytes();
                 out.extend_from_slice(&bytes[from..from + a as usize]);
                 Done {
-                    addr: Buffer::of_answer(&[]).addr(),
+                    addr: Buffer::read_addr(),
                     len: a as u32,
                     ..Done::default()
                 }

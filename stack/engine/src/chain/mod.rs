@@ -161,25 +161,25 @@ impl Chains {
             ..*cause
         };
         let mut any = false;
+        // What was read last is at hand for the answers that follow, as the packet is.
+        let mut read = self.state.raised.buffer();
         while let Some(mut raised) = self.state.raised.take() {
             let aim = if raised.target.is_none() {
                 Aim::Ids(None)
             } else {
                 Aim::Id(raised.target)
             };
-            let is_answer = raised.answer;
-            let (event, data) = raised.parts();
+            if !raised.answer {
+                read.clear();
+            } else if !raised.data.is_empty() {
+                std::mem::swap(&mut read, &mut raised.data);
+            }
             let cause = Cause {
-                answer: is_answer,
-                // Where an answer brings no bytes of its own, the packet's are still at hand.
-                buffer: if data.is_empty() {
-                    cause.buffer
-                } else {
-                    Buffer::of_answer(data)
-                },
+                answer: raised.answer,
+                buffer: cause.buffer.beside(&read),
                 ..cause
             };
-            if self.event(now, event, aim, &cause) == Err(Denied::NoRoom) {
+            if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;
                 self.not_run(now, Nothing::Event(raised.bytes_mut()), "no_room_raised");
                 self.state.raised.put_back(raised);
@@ -188,6 +188,7 @@ impl Chains {
             self.state.raised.finish(raised);
             any = true;
         }
+        self.state.raised.keep_buffer(read);
         any
     }
 

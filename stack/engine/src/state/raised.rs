@@ -27,11 +27,6 @@ impl RaisedEvent {
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         cast_slice_mut(&mut self.words)
     }
-
-    /// The same, and the bytes that an answer brings.
-    pub(crate) fn parts(&mut self) -> (&mut [u8], &[u8]) {
-        (cast_slice_mut(&mut self.words), &self.data)
-    }
 }
 
 /// Events that wait, and how many of them may run.
@@ -41,6 +36,8 @@ pub(crate) struct Raised {
     /// Answers of the chain that ran last.
     answers: VecDeque<RaisedEvent>,
     spare: Vec<RaisedEvent>,
+    /// Memory for what answers bring.
+    buffer: Vec<u8>,
     /// How many may still run in this batch.
     pub(crate) budget: usize,
 }
@@ -103,6 +100,17 @@ impl Raised {
             return None;
         }
         self.waiting.pop_front()
+    }
+
+    /// An empty buffer for what answers bring; [`Raised::keep_buffer`] gives it back.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// Takes the buffer back.
+    pub(crate) fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.buffer = buffer;
     }
 
     /// Puts the one that was taken last back: it could not run.
