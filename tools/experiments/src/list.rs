@@ -137,4 +137,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         steers_kernel: false,
         run: crate::fabric::rates,
     },
+    Experiment {
+        name: "roce-loss",
+        about: "IRN: writes over a line that loses packets, by go-back-N and by selective repeat, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::fabric::loss,
+    },
 ];

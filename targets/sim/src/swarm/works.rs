@@ -13,8 +13,8 @@ const SLOWEST: u64 = 20_000_000;
 const LOSS_MAX: f64 = 0.05;
 /// The maximum mean number of packets that are lost in a row: where only one is under way, these are its retries.
 const BURST_MAX: f64 = 1.5;
-/// After which time packets go again: eight times as long lasts longer than the longest cut.
-const TIMEOUT: Span = Span(SECOND);
+/// After which time packets go again: eight times as long lasts longer than the longest cut and five losses in a row.
+const TIMEOUT: Span = Span(2 * SECOND);
 /// The maximum number of works of an end.
 const WORKS_MAX: u64 = 100;
 

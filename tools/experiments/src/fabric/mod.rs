@@ -1,12 +1,14 @@
 //! The measurements of Homa (SIGCOMM 2018), NDP (SIGCOMM 2017) and MTP on simulated fabrics, in virtual time.
 
 mod incast;
+mod loss;
 mod rates;
 mod slowdown;
 mod streams;
 mod workloads;
 
 pub(crate) use incast::incast;
+pub(crate) use loss::loss;
 pub(crate) use rates::rates;
 pub(crate) use slowdown::slowdown;
 pub(crate) use streams::streams;
