@@ -17,7 +17,7 @@ struct Mode {
 
 /// The swarm of a program, whose name is `$0`: what it claims and its params stand beside it.
 const SWARM_OF: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
-    exec cargo run -q -p hawser-cli -- swarm $0 --engine both $(cat transports/$0/swarm.args) \"$@\"";
+    exec cargo run -q -p hawser-cli -- swarm $0 --engine both $(cat transports/${0%-irn}/swarm.args) \"$@\"";
 
 /// Every long mode.
 const MODES: &[Mode] = &[
@@ -56,6 +56,11 @@ const MODES: &[Mode] = &[
         name: "swarm-roce",
         about: "works of RoCE, likewise",
         command: &["sh", "-c", SWARM_OF, "roce"],
+    },
+    Mode {
+        name: "swarm-roce-irn",
+        about: "works of RoCE with selective repeat, likewise",
+        command: &["sh", "-c", SWARM_OF, "roce-irn"],
     },
     Mode {
         name: "stream",
