@@ -41,8 +41,8 @@ fn each_kind_of_difference_is_named() {
             "happened: completion {id: 1, status: 4, code: 0, flags: 0, len: 0, value: 0}",
         ),
         (
-            "post {id: 1, code: WORK_WRITE, key: $m, at: 0x1001, len: 4}\n> roce_packet{data: 4@0}",
-            "data is 0x00000000, not 4@0",
+            "post {id: 1, code: WORK_WRITE, key: $m, at: 0x1004, len: 4}\n> roce_packet{data: 4@0}",
+            "data is 0x00000001, not 4@0",
         ),
     ] {
         let report = steps_in(&format!("{BEGIN}{rest}\n"), &folder, None);
