@@ -253,11 +253,11 @@ impl Bench {
     }
 
     /// A number up to a limit.
-    fn small(&self, line: &Line, value: &Value, most: u32) -> Result<u32, Failure> {
+    fn small(&self, line: &Line, value: &Value, limit: u32) -> Result<u32, Failure> {
         let number = self.number(line, value)?;
-        let small = u32::try_from(number).ok().filter(|number| *number <= most);
+        let small = u32::try_from(number).ok().filter(|number| *number <= limit);
         small.ok_or_else(|| {
-            let message = format!("`{}` is more than {most}", value.literal);
+            let message = format!("`{}` is more than {limit}", value.literal);
             self.wrong(line, Error::new(value.column, message))
         })
     }
