@@ -83,6 +83,14 @@ const TCP: Program = Program {
     ..TRANSFER
 };
 
+const ROCE: Program = Program {
+    file: "transports/roce/roce.mtp",
+    decode_as: &["-d", "udp.port==4791,mtp_roce"],
+    name: "mtp_roce",
+    flows: "[[flow]]\nfrom = \"a\"\nto = \"b\"\nworks = { count = 30, size = [1, 5000], both_ways = true }\n",
+    ..TRANSFER
+};
+
 /// Kinds and their parts are those of the Linux module: PlatformLab/HomaModule at 9edb9589, `homa_wire.h`.
 const HOMA: Program = Program {
     file: "transports/homa/homa.mtp",
@@ -421,6 +429,31 @@ fn sums_are_verified_and_numbers_are_relative() {
         rows.iter().any(|(_, info)| info.contains("DATA ")),
         "{shown:.500}"
     );
+}
+
+/// The invariant CRC of InfiniBand covers headers in front of the program's, too: IP's and UDP's.
+#[test]
+fn invariant_crcs_are_verified() {
+    let run = Run::of(&ROCE);
+    let status = ["-T", "fields", "-e", "mtp_roce.roce_packet.icrc.status"];
+    let Some(shown) = tshark(&ROCE, &run, &run.capture, &status) else {
+        println!("skipped: invariant_crcs_are_verified: there is no tshark");
+        return;
+    };
+    assert!(shown.lines().count() > 100, "{shown:.500}");
+    assert!(shown.lines().all(|status| status == "good"), "{shown:.500}");
+    // Of the first packet: its identification in IP, which counts, its time to live, which does not, a byte behind its first header.
+    for (at, expected) in [(4, "bad"), (8, "good"), (20 + 8 + 12 + 4, "bad")] {
+        let mut bytes = std::fs::read(&run.capture).expect("a capture");
+        bytes[24 + 16 + at] ^= 1;
+        let changed = run.folder.join("changed.pcap");
+        std::fs::write(&changed, bytes).expect("a file");
+        let shown = tshark(&ROCE, &run, changed.to_str().expect("a path"), &status);
+        let shown = shown.expect("there is tshark");
+        let statuses: Vec<&str> = shown.lines().collect();
+        assert_eq!(statuses[0], expected, "{at}");
+        assert!(statuses[1..].iter().all(|status| *status == "good"), "{at}");
+    }
 }
 
 /// NDP's switches cut packets to their first bytes, and leave the length in the IP header as it was: the header is read,

@@ -152,6 +152,75 @@ fn run_prefixes_output_and_writes_a_report() {
     assert_eq!(service.expect("a service")["stopped"], true);
 }
 
+/// A transfer over UDP sockets behind a translator that forgets its mappings: the server follows its client to the new
+/// port. The link's round trip takes 40 ms.
+#[test]
+fn quic_lite_goes_on_behind_a_translator_that_rebinds() {
+    if !possible() {
+        return;
+    }
+    let folder = Folder::new().expect("a folder");
+    let bytes: Vec<u8> = (0..4_000_000_u32)
+        .map(|i| (i.wrapping_mul(i) / 7) as u8)
+        .collect();
+    std::fs::write(folder.join("file"), bytes).expect("a file");
+    let (hawser, folder) = (env!("CARGO_BIN_EXE_hawser"), folder.display());
+    let file = LabFile::new(
+        "rebind",
+        &format!(
+            r#"
+duration = "30s"
+[[host]]
+name = "client"
+run = """
+sleep 0.5
+server=$(getent ahostsv4 server | head -n 1 | cut -d ' ' -f 1)
+{hawser} get http://$server:4433/file --program quic-lite --dev udp:0.0.0.0:0 -o - | cmp - {folder}/file && echo whole
+"""
+[[host]]
+name = "server"
+serve = "exec {hawser} serve {folder} --program quic-lite --dev udp:0.0.0.0:4433"
+[[link]]
+name = "line"
+between = ["client", "server"]
+both = {{ rate = "20Mbit/s", queue = "200kB", delay = "20ms" }}
+nat = {{ inside = "client" }}
+[[at]]
+time = "1500ms"
+link = "line"
+rebind = true
+"#
+        ),
+    );
+    let output = file.output(&["run", "--json", "--every", "5ms"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!(
+        report["commands"][0]["output"],
+        "whole\n",
+        "{}",
+        text(&output.stderr)
+    );
+    let lost = report["links"][0]["backward"]["lost"]["nat_inward"].as_u64();
+    assert!(
+        lost.is_some_and(|lost| lost > 0),
+        "the translator has not changed its port amid the transfer"
+    );
+    // How long nothing reached the client, at the longest, from just before the change to a second later.
+    let samples = report["samples"].as_array().expect("samples");
+    let (mut since, mut before, mut stall) = (1.4, 0, 0.0_f64);
+    for sample in samples {
+        let at = sample[0]["backward"]["at"].as_f64().expect("a time");
+        let delivered = sample[0]["backward"]["delivered"].as_u64().expect("a count");
+        if (1.4..2.5).contains(&at) && delivered > before {
+            stall = stall.max(at - since);
+            since = at;
+        }
+        before = delivered;
+    }
+    println!("nothing arrived for {:.0} ms", stall * 1000.0);
+    assert!(stall > 0.0 && stall < 0.2, "nothing arrived for {stall} s");
+}
+
 #[test]
 fn errors_name_line_and_key() {
     let wrong = FILE.replace("2ms", "2 parsecs");

@@ -58,6 +58,9 @@ for index, blueprint in ipairs(program.blueprints) do
             if field.sum then
                 node["status " .. field.name] = added(ProtoField.string(own .. ".status", field.name .. " status"))
             end
+            if field.crc then
+                node["crc status"] = added(ProtoField.string(own .. ".status", field.name .. " status"))
+            end
         end
     end
     nodes[index] = node
@@ -309,6 +312,76 @@ local function verify_sums(blueprint, node, tvb, pos, stop, protocol, is_whole, 
     return right
 end
 
+local crcs = {} -- CRC-32 (IEEE 802.3) of each byte
+for byte = 0, 255 do
+    local crc = byte
+    for _ = 1, 8 do
+        local is_odd = crc % 2 == 1
+        crc = math.floor(crc / 2)
+        if is_odd then crc = bit32.bxor(crc, 0xedb88320) end
+    end
+    crcs[byte] = crc
+end
+
+-- A CRC-32 gone on with bytes. `ones` has by place the bits that count as ones; from `skipped` on four bytes count as zeros.
+local function crc_of(crc, range, ones, skipped)
+    local bytes = range:bytes()
+    for at = 0, bytes:len() - 1 do
+        local byte = bit32.bor(bytes:get_index(at), ones[at] or 0)
+        if skipped and at >= skipped and at < skipped + 4 then byte = 0 end
+        crc = bit32.bxor(crcs[bit32.band(bit32.bxor(crc, byte), 0xff)], math.floor(crc / 256))
+    end
+    return crc
+end
+
+-- What routers change in front of a packet counts as ones, by its place: in IPv4 TOS, TTL and checksum, in IPv6 traffic
+-- class, flow label and hop limit, in UDP the checksum.
+local in_front = {
+    { Field.new("ip"), { [1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff } },
+    { Field.new("ipv6"), { [0] = 0x0f, [1] = 0xff, [2] = 0xff, [3] = 0xff, [7] = 0xff } },
+}
+local udp_header = Field.new("udp")
+
+-- The invariant CRC of the headers in front, with eight bytes of ones for InfiniBand's own (annex A17 of its
+-- architecture); nothing where they are not known.
+local function crc_in_front(parser)
+    local crc = crc_of(0xffffffff, ByteArray.new("ffffffffffffffff"):tvb("link")(), {})
+    local udp = innermost({ udp_header })
+    for _, by in ipairs(in_front) do
+        local network = innermost({ by[1] })
+        if network and (udp or parser.table ~= "udp.port") then
+            crc = crc_of(crc, network, by[2])
+            if udp then crc = crc_of(crc, udp(0, 8), { [6] = 0xff, [7] = 0xff }) end
+            return crc
+        end
+    end
+end
+
+-- Verifies the CRC of a header, from `pos` to `stop` with all that is behind it; false when it is wrong.
+local function verify_crc(blueprint, node, parser, tvb, pos, stop, is_whole, tree)
+    local field = blueprint.crc
+    if not field then return true end
+    local ones = {}
+    for _, part in ipairs(field.masked) do
+        for bit = part[1], part[1] + part[2] - 1 do
+            local at = math.floor(bit / 8)
+            ones[at] = bit32.bor(ones[at] or 0, 2 ^ (7 - bit % 8))
+        end
+    end
+    local at = field.at and pos + field.at / 8 or stop - 4
+    local crc = 0xffffffff
+    if field.invariant then crc = crc_in_front(parser) end
+    local status = "unverified"
+    if is_whole and crc then
+        crc = crc_of(crc, tvb(pos, (field.at and stop or at) - pos), ones, field.at and field.at / 8)
+        local found = field.invariant and tvb(at, 4):le_uint() or tvb(at, 4):uint()
+        status = bit32.bxor(crc, 0xffffffff) == found and "good" or "bad"
+    end
+    if tree then tree:add(node["crc status"], tvb(at, 4), status):set_generated() end
+    if status == "bad" then complain(tree, wrong_sum, "the CRC does not match") end
+    return status ~= "bad"
+end
+
 local bases = {} -- by direction and field: the first number seen
 
 function proto.init() bases = {} end
@@ -369,10 +442,17 @@ local function dissect(parser, tvb, pinfo, tree)
         if step.when(m) then
             local blueprint, node = program.blueprints[step.blueprint], nodes[step.blueprint]
             local trailer = 0
-            for _, field in ipairs(blueprint.trailer) do trailer = trailer + (field.bits or field.len * 8) end
+            for _, field in ipairs(blueprint.trailer) do trailer = trailer + (field.bits or (field.len or 0) * 8) end
             trailer = math.ceil(trailer / 8)
             local item = tree and branch(tree, node, tvb, pos, blueprint.name)
             local len, why = header(step.blueprint, tvb, pos, stop - trailer, item, m, step.at)
+            if len then
+                -- Bytes of the trailer that a field of the header counts.
+                for _, field in ipairs(blueprint.trailer) do
+                    if field.k == "opaque" then trailer = trailer + (m[step.at + field.count_at] or 0) end
+                end
+                if pos + len + trailer > stop then len, why = nil, "too short" end
+            end
             if len then
                 if item and len > 0 then item:set_len(len) end
                 local facts = { total = stop - pos, header = len, data = stop - pos - len - trailer }
@@ -382,6 +462,7 @@ local function dissect(parser, tvb, pinfo, tree)
                 end
                 right = verify(blueprint, m, step.at, facts, item) and right
                 right = verify_sums(blueprint, node, tvb, pos, stop, protocol, is_whole, item) and right
+                right = verify_crc(blueprint, node, parser, tvb, pos, stop, is_whole, item) and right
                 relative(blueprint, node, parser, tvb, pos, pinfo, item, m, step.at)
                 info[#info + 1] = summary(blueprint, m, step.at)
                 pos, stop = pos + len, stop - trailer

@@ -72,6 +72,20 @@ fn header(module: &Module, blueprint: &Blueprint, text: &mut String) -> Result<(
     if let Some(rule) = counting_rule(module, blueprint) {
         let _ = write!(opening, ", sequence = {}", rule.field.offset);
     }
+    if let Some(crc) = blueprint.crc() {
+        let masked = crc.masked.iter().map(|(at, bits)| format!("{{ {at}, {bits} }}"));
+        let masked = masked.collect::<Vec<_>>().join(", ");
+        let at = if crc.in_trailer {
+            String::new()
+        } else {
+            format!("at = {}, ", crc.at)
+        };
+        let _ = write!(
+            opening,
+            ", crc = {{ {at}invariant = {}, masked = {{ {masked} }} }}",
+            crc.invariant
+        );
+    }
     line(text, 2, &opening);
     for (name, fields) in [("fields", &blueprint.header), ("trailer", &blueprint.trailer)] {
         line(text, 3, &format!(", {name} = {{"));
@@ -123,7 +137,7 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
                 None => String::new(),
                 Some(Fill::HeaderWords) => ", words = true".to_owned(),
                 Some(Fill::Checksum16 { pseudo }) => format!(", sum = true, pseudo = {pseudo}"),
-                Some(Fill::Crc32 { invariant, .. }) => format!(", crc = true, invariant = {invariant}"),
+                Some(Fill::Crc32 { .. }) => ", crc = true".to_owned(),
                 // What is not worked out is shown and not compared: it decides no length.
                 Some(Fill::Value(expr)) => {
                     function(expr).map_or_else(|_| String::new(), |text| format!(", value = {text}"))

@@ -23,6 +23,7 @@ use crate::payload::Payload;
 use crate::read::{Line, Request, Setup, Step, Steps, When};
 use crate::report::{Failure, Place};
 use crate::span;
+use crate::verbs::{Registered, show_completion};
 use crate::words::{errno, errno_name, notice_word};
 
 /// The maximum number of turns of the stack in one file: more are a loop without end.
@@ -61,12 +62,12 @@ struct Sent {
 /// One stack that runs a program, and what a file's steps do to it.
 pub struct Bench {
     program: Arc<dyn Program>,
-    format: Format,
-    stack: Stack,
+    pub(crate) format: Format,
+    pub(crate) stack: Stack,
     wire: SimWire,
     causes: Causes,
-    setup: Setup,
-    now: Instant,
+    pub(crate) setup: Setup,
+    pub(crate) now: Instant,
     /// What relative times count from.
     last: Instant,
     turns: u64,
@@ -77,7 +78,9 @@ pub struct Bench {
     queue: VecDeque<Sent>,
     /// How far each handle's stream was sent and read.
     streams: BTreeMap<Handle, (u64, u64)>,
-    names: Names,
+    pub(crate) names: Names,
+    /// What is registered, by its name.
+    pub(crate) memory: BTreeMap<String, Registered>,
     every: BTreeMap<(bool, String), Packet>,
     conditions: Conditions,
     happened: Happened,
@@ -107,7 +110,7 @@ impl Happened {
     }
 }
 
-type Done = Result<(), Failure>;
+pub(crate) type Done = Result<(), Failure>;
 
 impl Bench {
     /// A stack that runs a program between the ends of a file. With `events`, what each event did is noted, too.
@@ -146,6 +149,7 @@ impl Bench {
             queue: VecDeque::new(),
             streams: BTreeMap::new(),
             names: Names::new(),
+            memory: BTreeMap::new(),
             every: BTreeMap::new(),
             conditions: Conditions::default(),
             happened: Happened::default(),
@@ -186,7 +190,10 @@ impl Bench {
         self.run_until(line, due, false)?;
         self.last = due;
         // Notices are noted as they come.
-        if !matches!(line.step, Step::Notify { .. } | Step::In(_)) {
+        if !matches!(
+            line.step,
+            Step::Notify { .. } | Step::Completion { .. } | Step::In(_)
+        ) {
             self.happened.step(self.now - START, rest_of(line));
         }
         match &line.step {
@@ -211,6 +218,8 @@ impl Bench {
                 error,
             } => self.notice(line, handle, notice, error.as_deref()),
             Step::Gone { handle } => self.gone(line, handle),
+            Step::Completion { handle, fields } => self.completion(line, handle, fields),
+            Step::Holds { memory, data, at } => self.holds(line, memory, (data, at)),
             Step::Request {
                 handle,
                 request,
@@ -340,6 +349,10 @@ impl Bench {
                 CONNECTION => String::new(),
                 name => format!("{name}: "),
             };
+            if let (Notice::Message(words), true) = (notice, self.stack.has_verbs()) {
+                let shown = show_completion(words);
+                return self.happened.step(at, &format!("{prefix}{shown}"));
+            }
             let (word, error) = notice_word(notice);
             let readable = match notice {
                 Notice::Readable => format!("  // {} bytes", self.stack.readable(handle)),
@@ -609,8 +622,13 @@ impl Bench {
                         Error::new(line.place.column, format!("`{option}` is no option")).hint(hint),
                     )
                 })?;
-                Ok(self.stack.set_option(now, handle, number, *value))
+                let value = self.number(line, value)?;
+                Ok(self.stack.set_option(now, handle, number, value))
             }
+            Request::Pair { number, from } => self.open_pair(line, name, (number, from)),
+            Request::Register(fields) => self.register(line, name, fields),
+            Request::Deregister => self.deregister(line, name).map(Ok),
+            Request::Post(fields) => self.post(line, name, fields),
         }
     }
 
@@ -643,11 +661,11 @@ impl Bench {
         ))
     }
 
-    fn name(&mut self, name: String, handle: Handle) {
+    pub(crate) fn name(&mut self, name: String, handle: Handle) {
         self.handles.insert(name, handle);
     }
 
-    fn handle(&self, line: &Line, name: Option<&String>, usual: &str) -> Result<Handle, Failure> {
+    pub(crate) fn handle(&self, line: &Line, name: Option<&String>, usual: &str) -> Result<Handle, Failure> {
         let name = name.map_or(usual, String::as_str);
         self.handles.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.handles.keys().map(String::as_str).collect();
@@ -706,13 +724,7 @@ impl Bench {
             "notify {notice}{}",
             error.map_or(String::new(), |error| format!(" {error}"))
         );
-        let is_room = |word: &str| matches!(word, "READABLE" | "WRITABLE");
-        let of_handle = |(of, known): &(Handle, Notice)| {
-            *of == handle
-                && (notice_word(*known).0 == notice || !is_room(notice_word(*known).0) && !is_room(notice))
-        };
-        let found = self.notices.iter().position(of_handle);
-        let Some((_, found)) = found.and_then(|index| self.notices.remove(index)) else {
+        let Some(found) = self.next_notice(handle, notice) else {
             return Err(self.failed(line, expected, "no such notice came".into()));
         };
         let (word, errno) = notice_word(found);
@@ -722,9 +734,20 @@ impl Bench {
         Err(self.failed(line, expected, format!("notify {word}{errno}")))
     }
 
+    /// Takes the next notice of a handle; those of room are passed over unless one of them is wanted.
+    pub(crate) fn next_notice(&mut self, handle: Handle, wanted: &str) -> Option<Notice> {
+        let is_room = |word: &str| matches!(word, "READABLE" | "WRITABLE");
+        let is_it = |(of, known): &(Handle, Notice)| {
+            let word = notice_word(*known).0;
+            *of == handle && (word == wanted || !is_room(word) && !is_room(wanted))
+        };
+        let index = self.notices.iter().position(is_it)?;
+        Some(self.notices.remove(index)?.1)
+    }
+
     // Failures.
 
-    fn failed(&self, line: &Line, expected: impl Into<String>, happened: String) -> Failure {
+    pub(crate) fn failed(&self, line: &Line, expected: impl Into<String>, happened: String) -> Failure {
         Failure {
             place: line.place,
             at: self.elapsed(),
@@ -734,7 +757,7 @@ impl Bench {
         }
     }
 
-    fn wrong(&self, line: &Line, error: Error) -> Failure {
+    pub(crate) fn wrong(&self, line: &Line, error: Error) -> Failure {
         let hint = (!error.hint.is_empty()).then(|| format!("hint: {}", error.hint));
         Failure {
             place: Place {
@@ -750,7 +773,7 @@ impl Bench {
 }
 
 /// What a connection is called that has no other name, and a listener.
-const CONNECTION: &str = "conn";
+pub(crate) const CONNECTION: &str = "conn";
 const LISTENER: &str = "listener";
 const STREAM: &str = "stream";
 

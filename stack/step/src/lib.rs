@@ -8,6 +8,7 @@
 //! * [`run`]: a file; [`Prompt`]: line by line
 //! * `bench`: the stack, its clock and its wire; `condition`: asserts
 //! * `image`, `packet`: from what is written to bytes, and back
+//! * `verbs`: work on registered memory
 //! * `causes`: which line of the program sent a packet
 //!
 //! Invariants: no clock, no socket, no file; no text makes it panic; the same file does the same each time.
@@ -26,6 +27,7 @@ mod payload;
 mod read;
 mod report;
 mod span;
+mod verbs;
 mod words;
 
 use std::sync::Arc;

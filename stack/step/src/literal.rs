@@ -81,6 +81,14 @@ fn named(cursor: &mut Cursor<'_>) -> Read<(String, Vec<Field>)> {
     Ok((name, fields(cursor, 0)?))
 }
 
+/// Fields alone: `{id: 1, len: 100}`.
+pub(crate) fn record(cursor: &mut Cursor<'_>) -> Read<Vec<Field>> {
+    if cursor.take("{") {
+        return fields(cursor, 0);
+    }
+    Err(Error::new(cursor.column(), "expected fields").hint("as in `{id: 1, len: 100}`"))
+}
+
 /// The fields behind an opening brace.
 fn fields(cursor: &mut Cursor<'_>, depth: usize) -> Read<Vec<Field>> {
     let mut fields: Vec<Field> = Vec::new();

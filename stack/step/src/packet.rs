@@ -69,6 +69,11 @@ impl Format {
         self.interpreter.module()
     }
 
+    /// The UDP port of the program's packets; 0 where they are not in UDP.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn types(&self) -> Types<'_> {
         Types {
             module: self.module(),

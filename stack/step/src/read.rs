@@ -6,9 +6,10 @@ use std::time::Duration;
 use hawser_engine::Direction;
 
 use crate::cursor::{Cursor, Error, Read};
-use crate::literal::{self, Packet, Value};
+use crate::literal::{self, Field, Packet, Value};
 use crate::report::Place;
 use crate::span;
+use crate::verbs;
 
 /// The maximum number of lines of a file.
 const MAX_LINES: usize = 100_000;
@@ -134,6 +135,17 @@ pub(crate) enum Step {
     },
     /// The handle's context has ended.
     Gone { handle: Option<String> },
+    /// A completion came with these fields.
+    Completion {
+        handle: Option<String>,
+        fields: Vec<Field>,
+    },
+    /// Registered memory holds these bytes from an offset on.
+    Holds {
+        memory: Option<String>,
+        data: Value,
+        at: Option<Value>,
+    },
     /// The application asks for something.
     Request {
         handle: Option<String>,
@@ -178,8 +190,16 @@ pub(crate) enum Request {
     Release,
     Option {
         option: String,
-        value: u64,
+        value: Value,
     },
+    /// A queue pair, from a port of its own.
+    Pair {
+        number: Value,
+        from: Option<Value>,
+    },
+    Register(Vec<Field>),
+    Deregister,
+    Post(Vec<Field>),
 }
 
 /// Reads a file.
@@ -272,7 +292,8 @@ impl Setup {
 }
 
 const STEPS: &str = "`<` and `>` for packets, `assert`, `notify`, `gone`, `every`, or a request: listen, connect, \
-                     accept, open, send, recv, close, reset, stop, abort, release, option";
+                     accept, open, send, recv, close, reset, stop, abort, release, option, pair, register, deregister, post; \
+                     `completion` and `holds` for what came of work";
 
 fn step(line: &str, number: u32) -> Read<Line> {
     let mut cursor = Cursor::new(line);
@@ -386,23 +407,10 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
     }
     let verb_column = cursor.column();
     let verb = cursor.word();
+    if let Some(step) = observation(verb, verb_column, handle.as_ref(), cursor)? {
+        return Ok(step);
+    }
     let request = match verb {
-        "notify" => {
-            let notice = cursor.word().to_owned();
-            let error = cursor.word().to_owned();
-            if !NOTICES.contains(&notice.as_str()) {
-                return Err(
-                    Error::new(verb_column, format!("`{notice}` is no notice")).hint(NOTICES.join(", "))
-                );
-            }
-            let error = (!error.is_empty()).then_some(error);
-            return Ok(Step::Notify {
-                handle,
-                notice,
-                error,
-            });
-        }
-        "gone" => return Ok(Step::Gone { handle }),
         "listen" => Request::Listen { port: port(cursor)? },
         "connect" => connect(cursor)?,
         "accept" => Request::Accept { from: from(cursor) },
@@ -434,11 +442,12 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
         "release" => Request::Release,
         "option" => Request::Option {
             option: cursor.word().to_owned(),
-            value: number_in(cursor, 0..=u64::MAX, "the value")?,
+            value: literal::data(cursor)?,
         },
-        other => {
-            return Err(Error::new(column, format!("`{other}` begins no step")).hint(STEPS));
-        }
+        other => match verbs::request(other, cursor)? {
+            Some(request) => request,
+            None => return Err(Error::new(column, format!("`{other}` begins no step")).hint(STEPS)),
+        },
     };
     let fails = match cursor.keyword("fails") {
         true => Some(cursor.word().to_owned()),
@@ -449,6 +458,32 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
         request,
         fails,
     })
+}
+
+/// A step that asks for nothing: what came, and what is there.
+fn observation(
+    verb: &str,
+    column: u32,
+    handle: Option<&String>,
+    cursor: &mut Cursor<'_>,
+) -> Read<Option<Step>> {
+    let named = || handle.cloned();
+    match verb {
+        "notify" => {
+            let notice = cursor.word().to_owned();
+            let error = cursor.word().to_owned();
+            if !NOTICES.contains(&notice.as_str()) {
+                return Err(Error::new(column, format!("`{notice}` is no notice")).hint(NOTICES.join(", ")));
+            }
+            Ok(Some(Step::Notify {
+                handle: named(),
+                notice,
+                error: (!error.is_empty()).then_some(error),
+            }))
+        }
+        "gone" => Ok(Some(Step::Gone { handle: named() })),
+        _ => verbs::observation(verb, handle, cursor),
+    }
 }
 
 /// `from NAME`, if it is there.

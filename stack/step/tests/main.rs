@@ -5,6 +5,7 @@ mod failures;
 mod hostile;
 mod round_trip;
 mod transports;
+mod verbs;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -15,19 +15,29 @@ fn files(transport: &str) -> Vec<PathBuf> {
     files
 }
 
-/// With `HAWSER_QUIC_LITE` they are about that program.
-#[test]
-fn quic_lite_does_what_its_steps_say() {
-    let files = files("quic-lite");
-    assert!(files.len() >= 20, "{}", files.len());
+/// The files of a transport pass, with `variable` for the program that they are about.
+fn pass(transport: &str, variable: &str, at_least: usize) {
+    let files = files(transport);
+    assert!(files.len() >= at_least, "{}", files.len());
     let mut failures = String::new();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("it can be read");
         let folder = file.parent().expect("it lies in a folder");
-        let report = steps_in(&text, folder, std::env::var("HAWSER_QUIC_LITE").ok());
+        let report = steps_in(&text, folder, std::env::var(variable).ok());
         if !report.passed() {
             failures.push_str(&report.explain(&file.display().to_string()));
+            failures.push('\n');
         }
     }
     assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn quic_lite_does_what_its_steps_say() {
+    pass("quic-lite", "HAWSER_QUIC_LITE", 20);
+}
+
+#[test]
+fn roce_does_what_its_steps_say() {
+    pass("roce", "HAWSER_ROCE", 10);
 }

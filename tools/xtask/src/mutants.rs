@@ -4,7 +4,7 @@
 //! mutant is killed when one of the program's killers fails on it, and survives when all pass. What no
 //! longer passes the checker is not counted. The score has to reach [`GOAL`].
 //!
-//! `--program homa`, `ndp` and `quic-lite` take these in place of TCP. `--sample N` takes N mutants spread over the
+//! `--program homa`, `ndp`, `quic-lite` and `roce` take these in place of TCP. `--sample N` takes N mutants spread over the
 //! program, another N for each `--seed`; without it all are tried, or with `--file NAME` those of one file.
 
 use std::path::{Path, PathBuf};
@@ -130,6 +130,13 @@ const SUBJECTS: &[Subject] = &[
             ),
         ],
     },
+    Subject {
+        name: "roce",
+        beside: &["swarm.args", "steps"],
+        variable: "HAWSER_ROCE",
+        tests: &[],
+        killers: &[STEPS, SWARM],
+    },
 ];
 
 /// What its files of steps say.
@@ -214,7 +221,7 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
-        let usage = "usage: cargo xtask mutants [--program tcp|homa|ndp|quic-lite] [--sample N] [--seed N] [--file NAME]";
+        let usage = "usage: cargo xtask mutants [--program tcp|homa|ndp|quic-lite|roce] [--sample N] [--seed N] [--file NAME]";
         let number = |value: &str| value.parse().map_err(|_| usage.to_owned());
         let mut options = Options {
             subject: &SUBJECTS[0],

@@ -1,6 +1,6 @@
 //! Registered memory, queue pairs, and work on them: what an interface of verbs is made of.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hawser_ir::AppOp;
@@ -77,7 +77,23 @@ impl Stack {
         remote: SocketAddr,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
-        self.connect_as(now, u64::from(number), remote, None, options)
+        self.open_pair_from(now, number, 0, remote, options)
+    }
+
+    /// [`Stack::open_pair`] with a UDP port that its packets leave from; 0: any that is free.
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing is left behind.
+    pub fn open_pair_from(
+        &mut self,
+        now: Instant,
+        number: u32,
+        port: u16,
+        remote: SocketAddr,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
+        let local = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port);
+        self.connect_as(now, u64::from(number), remote, Some(local), options)
     }
 
     /// Posts work. False when the program has no room for more now: completions make some.
