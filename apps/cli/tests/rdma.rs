@@ -48,7 +48,7 @@ fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
 
 /// A server that has said that it listens, and what it says afterwards.
 fn serve(more: &str) -> TestResult<(Running, impl BufRead)> {
-    let arguments = format!("serve --program roce --dev packet:hawser0 --addr 10.9.0.1/24 --json{more}");
+    let arguments = format!("serve --dev packet:hawser0 --addr 10.9.0.1/24 --json{more}");
     let mut server = Running(rdma(&arguments).stdout(Stdio::piped()).spawn()?);
     let stdout = server.0.stdout.take().ok_or("a pipe")?;
     let mut lines = BufReader::new(stdout);
@@ -79,7 +79,7 @@ fn memory_of_another_process_is_written_read_and_changed() -> TestResult {
             ("send", 5_000, "--depth 8"),
             ("atomic", 8, "--depth 16 --spin"),
         ] {
-            let more = format!("--program roce --json --count 50 --size {size} {more}");
+            let more = format!("--json --count 50 --size {size} {more}");
             let output = work(kind, more.trim())?;
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{kind}: {errors}");
@@ -88,7 +88,7 @@ fn memory_of_another_process_is_written_read_and_changed() -> TestResult {
                 (&result["operation"], &result["count"]),
                 (&kind.into(), &50.into())
             );
-            assert_eq!(result["size"], size, "{result}");
+            assert_eq!((&result["size"], &result["program"]), (&size.into(), &"roce".into()));
             let latency = |name: &str| result["latency_ns"][name].as_u64().unwrap_or(0);
             assert!(0 < latency("min") && latency("min") <= latency("p50"), "{result}");
             assert!(latency("p50") <= latency("max"), "{result}");

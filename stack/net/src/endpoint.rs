@@ -48,6 +48,9 @@ pub struct Endpoint {
     messages: Messages,
     #[cfg(feature = "verbs")]
     pub(crate) verbs: Option<hawser_verbs::Device>,
+    /// A notice about a queue pair has come since somebody asked.
+    #[cfg(feature = "verbs")]
+    pub(crate) has_pair_news: bool,
     log: Log,
 }
 
@@ -99,6 +102,8 @@ impl Endpoint {
             messages,
             #[cfg(feature = "verbs")]
             verbs: None,
+            #[cfg(feature = "verbs")]
+            has_pair_news: false,
             log: Log::default(),
         })
     }

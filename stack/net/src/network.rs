@@ -28,12 +28,13 @@ use crate::error::ChangeError;
 use crate::log;
 use crate::messages::{Key, MessageError, NetworkEnd};
 use crate::options::{self, Keepalive, Options};
+use crate::verbs::CompletionWakers;
 
 /// How many polls a batch of work may take before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
 
 /// How many tasks may wait for the same thing.
-const MAX_WAITING: usize = 1024;
+pub(crate) const MAX_WAITING: usize = 1024;
 
 /// An endpoint driven by a task of the current runtime. Clones share it.
 #[derive(Clone)]
@@ -52,6 +53,8 @@ pub(crate) struct Inner {
     wakers: ByHandle<Wakers>,
     /// Who waits for messages.
     message_wakers: HashMap<Key, Vec<Waker>>,
+    /// Who waits for completions.
+    pub(crate) completion_wakers: CompletionWakers,
     /// Why nothing happens any more, once that is so.
     dead: Option<NetworkEnd>,
 }
@@ -77,6 +80,7 @@ impl Network {
             endpoint,
             wakers: ByHandle::default(),
             message_wakers: HashMap::new(),
+            completion_wakers: CompletionWakers::default(),
             dead: None,
         };
         let shared = Arc::new(Shared {
@@ -257,6 +261,7 @@ impl Inner {
         all.into_iter().for_each(|handle| self.wake(handle));
         let waiting = self.message_wakers.drain().flat_map(|(_, wakers)| wakers);
         waiting.for_each(Waker::wake);
+        self.completion_wakers.wake_all();
     }
 
     /// The same, with the error of messages.
@@ -265,6 +270,13 @@ impl Inner {
             Some(end) => Err(MessageError::Network(end.clone())),
             None => Ok(self),
         }
+    }
+
+    /// The same, with the error of verbs.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn ended(&self) -> Option<crate::verbs::VerbsError> {
+        let end = self.dead.as_ref()?;
+        Some(crate::verbs::VerbsError::Ended(end.to_string()))
     }
 
     /// Remembers whom to wake when something changes about messages.
@@ -385,6 +397,12 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
         let waiting = inner.message_wakers.remove(&key).into_iter().flatten();
         waiting.for_each(Waker::wake);
     }
+    let Inner {
+        endpoint,
+        completion_wakers,
+        ..
+    } = &mut *inner;
+    completion_wakers.wake(endpoint);
     if busy {
         return Ok(Next::Again);
     }

@@ -1,6 +1,9 @@
 //! The verbs of an endpoint: registered memory and queue pairs over a program that has them.
 //!
-//! What is posted leaves with the next [`Endpoint::poll`], which also brings completions.
+//! What is posted leaves with the next [`Endpoint::poll`], which also brings completions. On tokio:
+//! [`Network::verbs`](crate::Network::verbs) and [`Network::completion`](crate::Network::completion).
+
+mod asynchronous;
 
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
@@ -12,6 +15,7 @@ pub use hawser_verbs::{
 };
 
 use crate::Endpoint;
+pub(crate) use asynchronous::CompletionWakers;
 
 /// The verbs of an endpoint: see [`hawser_verbs::Device`], whose calls these are.
 pub struct Verbs<'a> {
@@ -26,7 +30,9 @@ impl Endpoint {
     /// Takes a notice; false when it is not about a queue pair.
     pub(crate) fn note_pair(&mut self, handle: Handle, notice: &Notice) -> bool {
         let device = self.verbs.as_mut();
-        device.is_some_and(|device| device.notice(handle, notice))
+        let is_about_pair = device.is_some_and(|device| device.notice(handle, notice));
+        self.has_pair_news |= is_about_pair;
+        is_about_pair
     }
 
     /// Its verbs.
@@ -126,6 +132,14 @@ impl Verbs<'_> {
     /// The oldest completion that was not taken yet: `ibv_poll_cq`.
     pub fn poll(&mut self, queue: CompletionQueue) -> Option<WorkCompletion> {
         self.device.poll(queue)
+    }
+
+    /// How many completions of a queue were not taken yet.
+    ///
+    /// # Errors
+    /// [`VerbsError::Gone`] when the queue is not one of this endpoint.
+    pub fn waiting(&self, queue: CompletionQueue) -> Result<usize, VerbsError> {
+        self.device.waiting(queue)
     }
 
     /// Asks for one event with the next completion, or the next that is solicited or failed: `ibv_req_notify_cq`.

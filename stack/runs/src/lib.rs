@@ -321,6 +321,9 @@ pub fn run_traced_packets(
     observed(programs, scenario, recorder, options)
 }
 
+/// The port at which queue pairs see their peers: RoCEv2's.
+const PAIRS: u16 = 4791;
+
 /// The flows of a scenario, as a trace tells them apart.
 pub(crate) fn flows(scenario: &Scenario) -> Flows {
     connections(scenario, |connection| connection.flow)
@@ -341,11 +344,19 @@ pub(crate) fn pairs(scenario: &Scenario) -> Flows {
 
 fn connections(scenario: &Scenario, number: impl Fn(&hawser_sim::scenario::Connection) -> usize) -> Flows {
     let connections = scenario.connections().unwrap_or_default();
-    Flows::new(connections.into_iter().map(|connection| Connection {
-        flow: number(&connection),
-        hosts: connection.hosts.map(|host| scenario.host[host].name.clone()),
-        client: connection.client,
-        server: connection.server,
+    Flows::new(connections.into_iter().map(|connection| {
+        let ends = [connection.client, connection.server].map(|mut end| {
+            if scenario.flow[connection.flow].works.is_some() {
+                end.set_port(PAIRS);
+            }
+            end
+        });
+        Connection {
+            flow: number(&connection),
+            hosts: connection.hosts.map(|host| scenario.host[host].name.clone()),
+            client: ends[0],
+            server: ends[1],
+        }
     }))
 }
 

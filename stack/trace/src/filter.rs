@@ -42,7 +42,8 @@ pub struct Connection {
     pub hosts: [String; 2],
     /// The client's address; its port is 0 where it is not known.
     pub client: SocketAddr,
-    /// The server's address.
+    /// The server's address. Ends with the same port are peers at that port, as queue pairs at RoCEv2's: each sees the
+    /// other there, and has itself any port. They are found by their addresses.
     pub server: SocketAddr,
 }
 
@@ -65,16 +66,22 @@ impl Flows {
         flows
     }
 
-    /// The connection of a flow between these hosts, with these ports as it was given: the client's, and the server's.
+    /// The connection of a flow between these hosts, with these ports as it was given: the client's, and the server's;
+    /// else one of peers at one port.
     #[must_use]
     pub fn between(&self, flow: usize, hosts: [&str; 2], [client, server]: [u16; 2]) -> Option<Connection> {
-        let connections = self.by_ports.get(&(server, client))?;
         let is_it = |of: &&Connection| of.flow == flow && of.hosts == hosts;
-        connections.iter().find(is_it).cloned()
+        let given = self.by_ports.get(&(server, client)).into_iter().flatten();
+        let peers = self
+            .by_ports
+            .iter()
+            .filter(|((server, client), _)| server == client);
+        let peers = peers.flat_map(|(_, connections)| connections);
+        given.chain(peers).find(is_it).cloned()
     }
 
     /// The flow that a context of a host with these ends belongs to: one of its connections, or its listener, if that
-    /// is no other flow's, too. Without a remote port it is a listener. Addresses that are not known do not count.
+    /// is no other flow's, too, which holds for peers at one port as well. Without a remote port it is a listener. Addresses that are not known do not count.
     pub(crate) fn of(&self, host: &str, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
         if local.port() == 0 {
             return None;
@@ -92,12 +99,24 @@ impl Flows {
                 .flat_map(|(end, server, client)| {
                     [client.port(), 0].map(move |port| (end, server, client, port))
                 });
-        found.find_map(|(end, server, client, port)| {
+        let found = found.find_map(|(end, server, client, port)| {
             let connections = self.by_ports.get(&(server.port(), port))?;
             let is_it = |of: &&Connection| {
                 of.hosts[end] == host && same(of.server, server) && same(of.client, client)
             };
             connections.iter().find(is_it).map(|of| of.flow)
+        });
+        found.or_else(|| {
+            let at_port = self.by_ports.get(&(remote.port(), remote.port()))?;
+            let is_it = |of: &&Connection| {
+                let ends = [
+                    (&of.hosts[0], of.client, of.server),
+                    (&of.hosts[1], of.server, of.client),
+                ];
+                ends.into_iter()
+                    .any(|(name, own, peer)| name == host && same(own, local) && same(peer, remote))
+            };
+            only(at_port.iter().filter(is_it))
         })
     }
 
@@ -107,10 +126,15 @@ impl Flows {
             let address = local.ip().is_unspecified() || local.ip().to_canonical() == of.server.ip();
             of.hosts[1] == host && address
         });
-        let mut flows = of_host.map(|of| of.flow);
-        let first = flows.next()?;
-        flows.all(|flow| flow == first).then_some(first)
+        only(of_host)
     }
+}
+
+/// The flow of all of these connections, if it is one.
+fn only<'a>(connections: impl Iterator<Item = &'a Connection>) -> Option<usize> {
+    let mut flows = connections.map(|of| of.flow);
+    let first = flows.next()?;
+    flows.all(|flow| flow == first).then_some(first)
 }
 
 impl Filter {
@@ -139,6 +163,38 @@ mod tests {
 
     fn address(text: &str) -> SocketAddr {
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// As queue pairs: each end has a port of its own, and its peer does not see it.
+    #[test]
+    fn flows_of_peers_at_one_port_are_found_by_their_hosts() {
+        let connection = |flow, hosts: [&str; 2], client, server| Connection {
+            flow,
+            hosts: hosts.map(str::to_owned),
+            client: address(client),
+            server: address(server),
+        };
+        let flows = Flows::new([
+            connection(0, ["a", "c"], "10.0.0.1:4791", "10.0.0.3:4791"),
+            connection(0, ["a", "c"], "10.0.0.1:4791", "10.0.0.3:4791"),
+            connection(1, ["b", "c"], "10.0.0.2:4791", "10.0.0.3:4791"),
+            connection(2, ["b", "d"], "10.0.0.2:4791", "10.0.0.4:4791"),
+            connection(3, ["d", "b"], "10.0.0.4:4791", "10.0.0.2:4791"),
+        ]);
+        let of = |host, local, remote| flows.of(host, address(local), address(remote));
+        assert_eq!(of("a", "10.0.0.1:50000", "10.0.0.3:4791"), Some(0));
+        assert_eq!(of("c", "10.0.0.3:60000", "10.0.0.1:4791"), Some(0));
+        assert_eq!(of("c", "10.0.0.3:60000", "10.0.0.2:4791"), Some(1));
+        assert_eq!(of("c", "10.0.0.3:60000", "10.0.0.4:4791"), None, "nobody's");
+        assert_eq!(of("a", "10.0.0.1:50000", "10.0.0.3:80"), None, "another port");
+        assert_eq!(
+            of("b", "10.0.0.2:50000", "10.0.0.4:4791"),
+            None,
+            "one of two flows"
+        );
+        let found = flows.between(1, ["b", "c"], [0, 7001]).expect("it is known");
+        assert_eq!(found.server, address("10.0.0.3:4791"));
+        assert_eq!(flows.between(2, ["b", "c"], [0, 7001]), None);
     }
 
     #[test]

@@ -165,6 +165,10 @@ impl Completions {
         self.waiting.pop_front()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(crate) fn want(&mut self, solicited_only: bool) {
         self.wants = Some(solicited_only);
     }

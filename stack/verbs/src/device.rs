@@ -265,6 +265,15 @@ impl Device {
         self.queues.get_mut(queue.0)?.poll()
     }
 
+    /// How many completions of a queue were not taken yet.
+    ///
+    /// # Errors
+    /// [`VerbsError::Gone`] when the queue is not one of this device.
+    pub fn waiting(&self, queue: CompletionQueue) -> Result<usize, VerbsError> {
+        let queue = self.queues.get(queue.0);
+        Ok(queue.ok_or(VerbsError::Gone("completion queue"))?.len())
+    }
+
     /// Asks for one event with the next completion, or with the next that its peer solicited or that failed:
     /// `ibv_req_notify_cq`.
     pub fn request_event(&mut self, queue: CompletionQueue, solicited_only: bool) {

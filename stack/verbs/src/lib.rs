@@ -60,6 +60,9 @@ pub enum VerbsError {
         /// What has them.
         what: &'static str,
     },
+    /// Nobody drives the stack any more, for this reason: nothing is sent and no work ends.
+    #[error("the network has ended: {0}")]
+    Ended(String),
     /// The stack refused it.
     #[error(transparent)]
     Stack(#[from] hawser_engine::RequestError),

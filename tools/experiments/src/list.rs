@@ -103,6 +103,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: crate::mtp::latency,
     },
     Experiment {
+        name: "rdma-latency",
+        about: "RoCE: writes and reads of 64 bytes and writes of 64 KB between two processes, beside Linux's TCP",
+        needs_lab: true,
+        steers_kernel: false,
+        run: crate::mtp::rdma,
+    },
+    Experiment {
         name: "mtp-homa-slowdown",
         about: "MTP, Figure 4a: requests of 100 to 500 kB beside cross traffic, by Homa and by TCP, in virtual time",
         needs_lab: false,

@@ -1,4 +1,4 @@
-//! Without verbs: no notice is about a queue pair.
+//! Without verbs: no notice is about a queue pair, and nobody waits for completions.
 
 use hawser_engine::{Handle, Notice};
 
@@ -10,4 +10,15 @@ impl Endpoint {
     pub(crate) fn note_pair(&mut self, _: Handle, _: &Notice) -> bool {
         false
     }
+}
+
+/// Who waits for completions: nobody.
+#[derive(Default)]
+pub(crate) struct CompletionWakers();
+
+#[allow(clippy::unused_self)] // As where there are verbs.
+impl CompletionWakers {
+    pub(crate) fn wake(&mut self, _: &mut Endpoint) {}
+
+    pub(crate) fn wake_all(&mut self) {}
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use hawser::host::linux_tcp;
 use hawser::host::netns::Netlink;
 use hawser::lab::{Lab, Spec};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::calls::{CONGESTION_CONTROL, Calls, Made, READY};
@@ -24,7 +25,7 @@ use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Group, bars};
 
 /// Two hosts and a cable, which the kernel carries.
-const LAB: &str = r#"# A veth.
+pub(super) const LAB: &str = r#"# A veth.
 name = "calls"
 host = [{ name = "client" }, { name = "server" }]
 
@@ -34,9 +35,9 @@ between = ["client", "server"]
 interfaces = ["eth0", "eth0"]
 "#;
 
-const HOSTS: [&str; 2] = ["client", "server"];
+pub(super) const HOSTS: [&str; 2] = ["client", "server"];
 /// The stacks' own addresses, beside those of the kernel.
-const STACKS: [[u8; 4]; 2] = [[10, 77, 0, 3], [10, 77, 0, 4]];
+pub(super) const STACKS: [[u8; 4]; 2] = [[10, 77, 0, 3], [10, 77, 0, 4]];
 /// Of the link beside bulk traffic, bits per second.
 const RATE: u64 = 200_000_000;
 /// Bytes that its queue of each priority holds: 10 ms.
@@ -84,9 +85,9 @@ fn plans(quick: bool) -> [Plan; 3] {
 }
 
 /// Times of the calls of one run, in microseconds.
-struct Quantiles {
-    p50: f64,
-    p99: f64,
+pub(super) struct Quantiles {
+    pub(super) p50: f64,
+    pub(super) p99: f64,
     /// Calls that were not answered.
     failed: u64,
 }
@@ -155,11 +156,11 @@ fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
         warm_up: plan.count / 10 + 1,
         count: plan.count,
     };
-    let mut server = Process::start(lab, 1, &peer(1, None)?)?;
+    let mut server = Process::start(lab, 1, PEER, &peer(1, None)?)?;
     if server.line()?.trim_end() != READY {
         return Err("the server did not begin; what it printed is above".into());
     }
-    let mut client = Process::start(lab, 0, &peer(0, Some(calls))?)?;
+    let mut client = Process::start(lab, 0, PEER, &peer(0, Some(calls))?)?;
     let line = client.line()?;
     if line.is_empty() {
         return Err("the client ended early; what it printed is above".into());
@@ -168,16 +169,22 @@ fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
 }
 
 /// A process in a host, which ends with this.
-struct Process {
+pub(super) struct Process {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Process {
-    fn start(lab: &Lab, place: usize, peer: &Peer) -> Result<Process, Error> {
+    /// Starts this program again in a host, with what it is to be in an environment variable.
+    pub(super) fn start(
+        lab: &Lab,
+        place: usize,
+        variable: &str,
+        role: &impl Serialize,
+    ) -> Result<Process, Error> {
         let mut command = lab.host(HOSTS[place])?.command(std::env::current_exe()?)?;
         let mut child = command
-            .env(PEER, serde_json::to_string(peer)?)
+            .env(variable, serde_json::to_string(role)?)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -186,7 +193,7 @@ impl Process {
         Ok(Process { child, output })
     }
 
-    fn line(&mut self) -> Result<String, Error> {
+    pub(super) fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(line)
@@ -330,7 +337,7 @@ fn tc(lab: &Lab, host: &str, arguments: &str) -> Result<(), Error> {
     }
 }
 
-fn quantiles(Made { mut times, failed }: Made) -> Result<Quantiles, Error> {
+pub(super) fn quantiles(Made { mut times, failed }: Made) -> Result<Quantiles, Error> {
     times.sort_unstable();
     let at = |share: f64| {
         let place = ((times.len() as f64 * share).ceil() as usize).max(1) - 1;
@@ -396,7 +403,7 @@ fn report(
 }
 
 /// The machine's load: processes that run or want to, over the last minute.
-fn load() -> Option<f64> {
+pub(super) fn load() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
 }

@@ -1,12 +1,24 @@
 //! The measurements of MTP (*High-Level and Target-Agnostic Transport Programs*): how long programs are, and how long
-//! calls take over them.
+//! calls and works on registered memory take over them.
 
 mod calls;
 mod grpc;
 mod latency;
 mod lines;
 mod peers;
+mod rdma;
+mod works;
 
 pub(crate) use latency::latency;
 pub(crate) use lines::lines;
-pub(crate) use peers::serve;
+pub(crate) use rdma::rdma;
+
+use crate::Error;
+
+/// Whether this process was started to be an end of calls or of works, and how that went.
+///
+/// # Errors
+/// What ended it.
+pub(crate) fn serve() -> Option<Result<(), Error>> {
+    peers::serve().or_else(works::serve)
+}

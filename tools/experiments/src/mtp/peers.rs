@@ -87,13 +87,16 @@ pub(crate) fn serve() -> Option<Result<(), Error>> {
     Some(act(&peer))
 }
 
+/// Keeps this process on a processor.
+pub(super) fn stay_on(core: usize) -> Result<(), Error> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
 fn act(peer: &str) -> Result<(), Error> {
     let peer: Peer = serde_json::from_str(peer)?;
-    if let Some(core) = peer.core {
-        let mut set = CpuSet::new();
-        set.set(core);
-        sched_setaffinity(None, &set)?;
-    }
+    peer.core.map_or(Ok(()), stay_on)?;
     let made = match (peer.carrier.program(), &peer.calls) {
         (Some(program), None) => return serve_by_program(program, &peer),
         (None, None) if peer.carrier == Carrier::Grpc => return grpc::serve(peer.own),

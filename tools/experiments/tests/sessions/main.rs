@@ -6,6 +6,7 @@ mod conditions;
 mod faults;
 mod mptcp;
 mod network;
+mod rdma;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ const TESTS: &[Test] = tests![
     conditions::rebinding_every_3_s_is_survived,
     mptcp::mptcp_is_used_or_reported_as_absent,
     calls::calls_by_each_carrier_are_measured,
+    rdma::works_and_round_trips_of_tcp_are_measured,
 ];
 
 /// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.

@@ -16,6 +16,8 @@ use crate::exit::{Exit, Outcome};
 const MAX_SIZE: u32 = 64 << 20;
 /// The port of a server's control connections: perftest's.
 const PORT: u16 = 18515;
+/// The program, unless another is given.
+const PROGRAM: &str = "roce";
 /// How long a command sleeps at most.
 const SLEEP: Duration = Duration::from_millis(100);
 
@@ -23,8 +25,8 @@ const SLEEP: Duration = Duration::from_millis(100);
 ///
 /// The ends agree over a TCP connection of this host, as perftest's do; the work goes over the program:
 ///
-///   hawser rdma serve --program roce --dev packet:hawser0 --addr 10.9.0.1/24 &
-///   hawser rdma write --program roce --dev packet:hawser1 --addr 10.9.0.2/24 --size 64
+///   hawser rdma serve --dev packet:hawser0 --addr 10.9.0.1/24 &
+///   hawser rdma write --dev packet:hawser1 --addr 10.9.0.2/24 --size 64
 #[derive(clap::Subcommand)]
 #[command(verbatim_doc_comment)]
 pub(crate) enum Command {
@@ -41,6 +43,7 @@ pub(crate) enum Command {
 }
 
 #[derive(clap::Args)]
+#[command(mut_arg("program", |program| program.default_value(PROGRAM)))]
 pub(crate) struct Serve {
     /// ADDRESS:PORT at which clients find this server, by TCP of this host
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
@@ -59,6 +62,7 @@ pub(crate) struct Serve {
 }
 
 #[derive(clap::Args)]
+#[command(mut_arg("program", |program| program.default_value(PROGRAM)))]
 pub(crate) struct Client {
     /// ADDRESS:PORT of the server, by TCP of this host
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]

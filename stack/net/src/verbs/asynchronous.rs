@@ -1,0 +1,116 @@
+//! Verbs on a tokio runtime: calls that only lock, and futures of completions.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
+
+use super::{CompletionQueue, Verbs, VerbsError, WorkCompletion};
+use crate::endpoint::Endpoint;
+use crate::network::{MAX_WAITING, Network};
+
+impl Network {
+    /// Calls verbs, all of the closure's at one moment; what it posts leaves at once. It must not block: nothing else of
+    /// the network happens meanwhile.
+    ///
+    /// ```no_run
+    /// # use hawser_net::verbs::{CompletionQueue, QueuePair, SendRequest, VerbsError};
+    /// # async fn run(network: hawser_net::Network, pair: QueuePair, queue: CompletionQueue, request: SendRequest)
+    /// # -> Result<(), VerbsError> {
+    /// network.verbs(|verbs| verbs.post_send(pair, &request))?;
+    /// let completion = network.completion(queue).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the closure; [`VerbsError::Ended`]; [`VerbsError::Unsupported`] when the program takes no work on
+    /// registered memory.
+    pub fn verbs<T>(
+        &self,
+        act: impl FnOnce(&mut Verbs<'_>) -> Result<T, VerbsError>,
+    ) -> Result<T, VerbsError> {
+        let mut inner = self.shared.lock();
+        inner.ended().map_or(Ok(()), Err)?;
+        let result = act(&mut inner.endpoint.verbs()?);
+        drop(inner);
+        self.shared.kick();
+        result
+    }
+
+    /// Waits for the next completion of a queue. Several tasks may wait, each completion goes to one of them; to drop the
+    /// future loses none. What had come before the network ended, or before its pair was destroyed, still comes; a queue
+    /// whose pairs are all destroyed brings nothing more.
+    ///
+    /// # Errors
+    /// [`VerbsError::Ended`]; [`VerbsError::Gone`] for a queue of another network.
+    pub async fn completion(&self, queue: CompletionQueue) -> Result<WorkCompletion, VerbsError> {
+        poll_fn(|cx| self.poll_completion(queue, cx)).await
+    }
+
+    /// Waits until a queue has completions and appends all of them, in their order, to `into`.
+    ///
+    /// # Errors
+    /// As [`Network::completion`].
+    pub async fn completions(
+        &self,
+        queue: CompletionQueue,
+        into: &mut Vec<WorkCompletion>,
+    ) -> Result<(), VerbsError> {
+        into.push(self.completion(queue).await?);
+        let mut inner = self.shared.lock();
+        let mut verbs = inner.endpoint.verbs()?;
+        into.extend(std::iter::from_fn(|| verbs.poll(queue)));
+        Ok(())
+    }
+
+    fn poll_completion(
+        &self,
+        queue: CompletionQueue,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<WorkCompletion, VerbsError>> {
+        let mut inner = self.shared.lock();
+        let mut verbs = inner.endpoint.verbs()?;
+        verbs.waiting(queue)?;
+        if let Some(completion) = verbs.poll(queue) {
+            return Poll::Ready(Ok(completion));
+        }
+        if let Some(end) = inner.ended() {
+            return Poll::Ready(Err(end));
+        }
+        inner.completion_wakers.add(queue, cx.waker());
+        Poll::Pending
+    }
+}
+
+/// Who waits for completions of which queue; at most [`MAX_WAITING`] at all.
+#[derive(Default)]
+pub(crate) struct CompletionWakers(Vec<(CompletionQueue, Waker)>);
+
+impl CompletionWakers {
+    fn add(&mut self, queue: CompletionQueue, waker: &Waker) {
+        let is_known = |(of, other): &(CompletionQueue, Waker)| *of == queue && other.will_wake(waker);
+        if self.0.iter().any(is_known) {
+            return;
+        }
+        // Woken for nothing, it asks again; most likely it is a wait that was given up.
+        if self.0.len() >= MAX_WAITING {
+            self.0.remove(0).1.wake();
+        }
+        self.0.push((queue, waker.clone()));
+    }
+
+    /// Wakes those whose queues have something, if notices about pairs have come since the last call.
+    pub(crate) fn wake(&mut self, endpoint: &mut Endpoint) {
+        if !std::mem::take(&mut endpoint.has_pair_news) {
+            return;
+        }
+        let Some(device) = &endpoint.verbs else { return };
+        let has_some = |queue| device.waiting(queue).is_ok_and(|count| count > 0);
+        for (_, waker) in self.0.extract_if(.., |(queue, _)| has_some(*queue)) {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wake_all(&mut self) {
+        self.0.drain(..).for_each(|(_, waker)| waker.wake());
+    }
+}
