@@ -88,7 +88,10 @@ fn memory_of_another_process_is_written_read_and_changed() -> TestResult {
                 (&result["operation"], &result["count"]),
                 (&kind.into(), &50.into())
             );
-            assert_eq!((&result["size"], &result["program"]), (&size.into(), &"roce".into()));
+            assert_eq!(
+                (&result["size"], &result["program"]),
+                (&size.into(), &"roce".into())
+            );
             let latency = |name: &str| result["latency_ns"][name].as_u64().unwrap_or(0);
             assert!(0 < latency("min") && latency("min") <= latency("p50"), "{result}");
             assert!(latency("p50") <= latency("max"), "{result}");

@@ -57,3 +57,29 @@ fn a_trace_of_a_scenario_with_switches_has_every_hosts_events() {
         events.iter().filter_map(|event| event["host"].as_str()).collect();
     assert!(hosts.into_iter().eq(["a", "b", "c"]));
 }
+
+/// Queue pairs have ports of their own, and are found by their hosts.
+#[test]
+fn events_of_queue_pairs_have_the_number_of_their_flow() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let scenario = folder.join("works.toml");
+    let text = "program = 'roce'\nduration = '1min'\n\
+                host = [{ name = 'a' }, { name = 'b' }, { name = 'c' }, { name = 'd' }]\n\
+                link = [{ between = ['a', 'b'] }, { between = ['c', 'd'] }]\n\
+                flow = [{ from = 'a', to = 'b', works = { count = 5, size = 1000 } }, { from = 'd', to = 'c', works = { count = 5, size = 1000 } }]\n";
+    std::fs::write(&scenario, text).expect("a file");
+    let scenario = scenario.to_str().expect("a path");
+    let all = events(&[scenario]);
+    for (flow, hosts) in [["a", "b"], ["c", "d"]].iter().enumerate() {
+        let flow = flow.to_string();
+        let of_flow = events(&[scenario, "--flow", &flow]);
+        for host in hosts {
+            let of_host = |event: &&Value| event["host"] == *host && event["context"].is_object();
+            let count = all.iter().filter(of_host).count();
+            assert!(count > 10, "{host}: {count}");
+            assert_eq!(of_flow.iter().filter(of_host).count(), count, "{host}");
+        }
+        let is_of_both = |event: &Value| hosts.iter().any(|host| event["host"] == *host);
+        assert!(of_flow.iter().all(is_of_both));
+    }
+}

@@ -42,3 +42,6 @@ pub use messages::{MessageError, MessageOptions, MessageSocket, NetworkEnd, Requ
 pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};
 pub use streams::{Accepted, Connection, RecvStream, SendStream};
+
+/// How many tasks may wait for the same thing.
+const MAX_WAITING: usize = 1024;

@@ -22,6 +22,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::sync::Notify;
 
+use crate::MAX_WAITING;
 use crate::attach::APPLICATION;
 use crate::endpoint::Endpoint;
 use crate::error::ChangeError;
@@ -32,9 +33,6 @@ use crate::verbs::CompletionWakers;
 
 /// How many polls a batch of work may take before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
-
-/// How many tasks may wait for the same thing.
-pub(crate) const MAX_WAITING: usize = 1024;
 
 /// An endpoint driven by a task of the current runtime. Clones share it.
 #[derive(Clone)]

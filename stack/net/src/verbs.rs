@@ -4,6 +4,7 @@
 //! [`Network::verbs`](crate::Network::verbs) and [`Network::completion`](crate::Network::completion).
 
 mod asynchronous;
+mod wakers;
 
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
@@ -15,7 +16,7 @@ pub use hawser_verbs::{
 };
 
 use crate::Endpoint;
-pub(crate) use asynchronous::CompletionWakers;
+pub(crate) use wakers::CompletionWakers;
 
 /// The verbs of an endpoint: see [`hawser_verbs::Device`], whose calls these are.
 pub struct Verbs<'a> {

@@ -1,11 +1,10 @@
 //! Verbs on a tokio runtime: calls that only lock, and futures of completions.
 
 use std::future::poll_fn;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::{CompletionQueue, Verbs, VerbsError, WorkCompletion};
-use crate::endpoint::Endpoint;
-use crate::network::{MAX_WAITING, Network};
+use crate::network::Network;
 
 impl Network {
     /// Calls verbs, all of the closure's at one moment; what it posts leaves at once. It must not block: nothing else of
@@ -78,39 +77,5 @@ impl Network {
         }
         inner.completion_wakers.add(queue, cx.waker());
         Poll::Pending
-    }
-}
-
-/// Who waits for completions of which queue; at most [`MAX_WAITING`] at all.
-#[derive(Default)]
-pub(crate) struct CompletionWakers(Vec<(CompletionQueue, Waker)>);
-
-impl CompletionWakers {
-    fn add(&mut self, queue: CompletionQueue, waker: &Waker) {
-        let is_known = |(of, other): &(CompletionQueue, Waker)| *of == queue && other.will_wake(waker);
-        if self.0.iter().any(is_known) {
-            return;
-        }
-        // Woken for nothing, it asks again; most likely it is a wait that was given up.
-        if self.0.len() >= MAX_WAITING {
-            self.0.remove(0).1.wake();
-        }
-        self.0.push((queue, waker.clone()));
-    }
-
-    /// Wakes those whose queues have something, if notices about pairs have come since the last call.
-    pub(crate) fn wake(&mut self, endpoint: &mut Endpoint) {
-        if !std::mem::take(&mut endpoint.has_pair_news) {
-            return;
-        }
-        let Some(device) = &endpoint.verbs else { return };
-        let has_some = |queue| device.waiting(queue).is_ok_and(|count| count > 0);
-        for (_, waker) in self.0.extract_if(.., |(queue, _)| has_some(*queue)) {
-            waker.wake();
-        }
-    }
-
-    pub(crate) fn wake_all(&mut self) {
-        self.0.drain(..).for_each(|(_, waker)| waker.wake());
     }
 }

@@ -38,7 +38,10 @@ fn figures(report: &Report) -> Result<(f64, f64), Error> {
     let seconds = flow.seconds.ok_or("the writes did not end")?;
     let sent = report.links.iter().find(|link| &*link.from == "a");
     let sent = sent.ok_or("there is no line")?.sent_bytes;
-    Ok((flow.bytes as f64 * 8.0 / seconds / 1e9, sent as f64 / flow.bytes as f64))
+    Ok((
+        flow.bytes as f64 * 8.0 / seconds / 1e9,
+        sent as f64 / flow.bytes as f64,
+    ))
 }
 
 pub(crate) fn loss(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -75,7 +78,9 @@ pub(crate) fn loss(context: &Context<'_>) -> Result<Outcome, Error> {
         x: "packets lost [%]",
         y: "Gbit/s",
     };
-    outcome.drawings.push(("throughput".into(), lines(&axes, &curves)));
+    outcome
+        .drawings
+        .push(("throughput".into(), lines(&axes, &curves)));
     outcome.figures = json!({ "loss": table });
     Ok(outcome)
 }

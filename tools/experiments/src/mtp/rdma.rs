@@ -1,7 +1,7 @@
 //! `rdma-latency`: how long writes and reads of 64 bytes take by RoCE between two processes over a veth, and how much
 //! writes of 64 KB carry, beside round trips and a stream of Linux's TCP.
 //!
-//! Rounds alternate between the ways, every second one backwards. What counts is the ratio to Linux's TCP of the same
+//! Rounds alternate between the kinds, every second one backwards. What counts is the ratio to Linux's TCP of the same
 //! round.
 
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::calls::{Made, READY};
 use super::latency::{HOSTS, LAB, Process, STACKS, load, quantiles};
-use super::works::{ROLE, Role, Way};
+use super::works::{Kind, ROLE, Role};
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Group, bars};
@@ -23,7 +23,7 @@ const GOAL: f64 = 0.7;
 #[derive(Clone, Copy)]
 struct Plan {
     name: &'static str,
-    way: Way,
+    kind: Kind,
     size: usize,
     depth: usize,
     count: usize,
@@ -39,19 +39,19 @@ impl Plan {
 /// In each kind the last one is what the others are compared with.
 fn plans(quick: bool) -> [Plan; 5] {
     let [small, large] = if quick { [500, 50] } else { [50_000, 4_000] };
-    let plan = |name, way, size, depth, count| Plan {
+    let plan = |name, kind, size, depth, count| Plan {
         name,
-        way,
+        kind,
         size,
         depth,
         count,
     };
     [
-        plan("write 64 B", Way::Write, 64, 1, small),
-        plan("read 64 B", Way::Read, 64, 1, small),
-        plan("Linux TCP 64 B", Way::RoundTrip, 64, 1, small),
-        plan("write 64 KB", Way::Write, 65_536, 16, large),
-        plan("Linux TCP stream", Way::Stream, 65_536, 16, large),
+        plan("write 64 B", Kind::Write, 64, 1, small),
+        plan("read 64 B", Kind::Read, 64, 1, small),
+        plan("Linux TCP 64 B", Kind::RoundTrip, 64, 1, small),
+        plan("write 64 KB", Kind::Write, 65_536, 16, large),
+        plan("Linux TCP stream", Kind::Stream, 65_536, 16, large),
     ]
 }
 
@@ -98,7 +98,7 @@ fn run(lab: &Lab, plan: &Plan) -> Result<Made, Error> {
     let server = lab.host(HOSTS[1])?.ipv4();
     let server = server.ok_or("a host has no IPv4 address")?;
     let role = |place: usize| Role {
-        way: plan.way,
+        kind: plan.kind,
         is_client: place == 0,
         stacks: [place, 1 - place].map(|place| IpAddr::from(STACKS[place])),
         server,

@@ -30,7 +30,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Way {
+pub(super) enum Kind {
     /// Writes into the server's memory, each until its completion.
     Write,
     /// Reads from it.
@@ -44,14 +44,14 @@ pub(super) enum Way {
 /// One of the two.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Role {
-    pub(super) way: Way,
+    pub(super) kind: Kind,
     pub(super) is_client: bool,
     /// The stacks' addresses, its own first.
     pub(super) stacks: [IpAddr; 2],
     /// The server's address in Linux.
     pub(super) server: IpAddr,
     pub(super) size: usize,
-    /// Works under way at a time.
+    /// Works under kind at a time.
     pub(super) depth: usize,
     /// Works before those that count.
     pub(super) warm_up: usize,
@@ -74,9 +74,9 @@ pub(super) fn serve() -> Option<Result<(), Error>> {
 fn act(role: &str) -> Result<(), Error> {
     let role: Role = serde_json::from_str(role)?;
     role.core.map_or(Ok(()), stay_on)?;
-    let made = match (role.way, role.is_client) {
-        (Way::Write | Way::Read, true) => work(&role)?,
-        (Way::Write | Way::Read, false) => return serve_memory(&role),
+    let made = match (role.kind, role.is_client) {
+        (Kind::Write | Kind::Read, true) => work(&role)?,
+        (Kind::Write | Kind::Read, false) => return serve_memory(&role),
         (_, true) => exchange(&role)?,
         (_, false) => return serve_bytes(&role),
     };
@@ -175,7 +175,7 @@ impl Host {
     }
 }
 
-/// Writes into the server's memory or reads from it, and compares it with what it has to be. With several works under way
+/// Writes into the server's memory or reads from it, and compares it with what it has to be. With several works under kind
 /// their whole time counts, in place of the times of each.
 fn work(role: &Role) -> Result<Made, Error> {
     let mut host = Host::new(role)?;
@@ -187,8 +187,8 @@ fn work(role: &Role) -> Result<Made, Error> {
     let all = host.memory.slice(0, role.size as u64);
     let bytes = message(role.size);
     let read = SendRequest::new(0, Operation::Read(remote), all);
-    let request = match role.way {
-        Way::Write => {
+    let request = match role.kind {
+        Kind::Write => {
             host.memory.write(0, &bytes);
             match role.size <= MAX_INLINE {
                 true => SendRequest::inline(0, Operation::Write(remote), &bytes),
@@ -210,7 +210,7 @@ fn work(role: &Role) -> Result<Made, Error> {
             whole(begin)
         }
     };
-    if role.way == Way::Write {
+    if role.kind == Kind::Write {
         host.memory.write(0, &vec![0; role.size]);
         host.all(&once, 0, &read)?;
     }
@@ -224,7 +224,7 @@ fn work(role: &Role) -> Result<Made, Error> {
 /// Does not end: its parent ends it.
 fn serve_memory(role: &Role) -> Result<(), Error> {
     let mut host = Host::new(role)?;
-    if role.way == Way::Read {
+    if role.kind == Kind::Read {
         host.memory.write(0, &message(role.size));
     }
     let listener = TcpListener::bind(SocketAddr::new(role.server, PORT))?;
@@ -245,7 +245,7 @@ fn exchange(role: &Role) -> Result<Made, Error> {
     let mut made = Made::default();
     let mut begin = Instant::now();
     for number in 0..role.warm_up + role.count {
-        if role.way == Way::Stream {
+        if role.kind == Kind::Stream {
             if number == role.warm_up {
                 stream.receive(&mut [0])?;
                 begin = Instant::now();
@@ -261,7 +261,7 @@ fn exchange(role: &Role) -> Result<Made, Error> {
         }
         check(&seen, &bytes)?;
     }
-    if role.way == Way::Stream {
+    if role.kind == Kind::Stream {
         stream.receive(&mut [0])?;
         return Ok(whole(begin));
     }
@@ -284,11 +284,11 @@ fn serve_bytes(role: &Role) -> Result<(), Error> {
     let mut bytes = vec![0; role.size];
     for number in 1..=role.warm_up + role.count {
         stream.receive(&mut bytes)?;
-        match role.way {
-            Way::Stream if number == role.warm_up || number == role.warm_up + role.count => {
+        match role.kind {
+            Kind::Stream if number == role.warm_up || number == role.warm_up + role.count => {
                 stream.send(&[1])?;
             }
-            Way::Stream => {}
+            Kind::Stream => {}
             _ => stream.send(&bytes)?,
         }
     }

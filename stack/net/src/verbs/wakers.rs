@@ -1,0 +1,41 @@
+//! Tasks that wait for completions.
+
+use std::task::Waker;
+
+use super::CompletionQueue;
+use crate::MAX_WAITING;
+use crate::endpoint::Endpoint;
+
+/// Who waits for completions of which queue; at most [`MAX_WAITING`] at all.
+#[derive(Default)]
+pub(crate) struct CompletionWakers(Vec<(CompletionQueue, Waker)>);
+
+impl CompletionWakers {
+    pub(super) fn add(&mut self, queue: CompletionQueue, waker: &Waker) {
+        let is_known = |(of, other): &(CompletionQueue, Waker)| *of == queue && other.will_wake(waker);
+        if self.0.iter().any(is_known) {
+            return;
+        }
+        // Woken for nothing, it asks again; most likely it is a wait that was given up.
+        if self.0.len() >= MAX_WAITING {
+            self.0.remove(0).1.wake();
+        }
+        self.0.push((queue, waker.clone()));
+    }
+
+    /// Wakes those whose queues have something, if notices about pairs have come since the last call.
+    pub(crate) fn wake(&mut self, endpoint: &mut Endpoint) {
+        if !std::mem::take(&mut endpoint.has_pair_news) {
+            return;
+        }
+        let Some(device) = &endpoint.verbs else { return };
+        let has_some = |queue| device.waiting(queue).is_ok_and(|count| count > 0);
+        for (_, waker) in self.0.extract_if(.., |(queue, _)| has_some(*queue)) {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wake_all(&mut self) {
+        self.0.drain(..).for_each(|(_, waker)| waker.wake());
+    }
+}
