@@ -453,7 +453,9 @@ impl Copy {
     /// With a condition negated, or as it is.
     fn of(root: &Path, subject: &Subject, name: &str, mutant: Option<&Mutant>) -> Result<Copy, String> {
         let from = root.join(subject.folder());
-        let folder = root.join("target/mutants").join(name);
+        // What another program or revision left there would be tried, too.
+        let folder = root.join("target/mutants").join(subject.name).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         for file in subject.beside {
             copy(&from.join(file), &folder.join(file))
