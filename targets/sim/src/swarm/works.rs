@@ -11,8 +11,6 @@ use super::{MILLISECOND, SECOND, span};
 const SLOWEST: u64 = 20_000_000;
 /// The maximum share of packets that are lost or damaged: who has seven retries needs a network that loses little.
 const LOSS_MAX: f64 = 0.05;
-/// The maximum mean number of packets that are lost in a row: where only one is under way, these are its retries.
-const BURST_MAX: f64 = 1.5;
 /// After which time packets go again: eight times as long lasts longer than the longest cut and five losses in a row.
 const TIMEOUT: Span = Span(2 * SECOND);
 /// The maximum number of works of an end.
@@ -28,7 +26,8 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng) {
     let link = &mut scenario.link[0];
     for rules in [&mut link.both, &mut link.forward, &mut link.backward] {
         rules.rate = rules.rate.map(|rate| Rate(rate.0.max(SLOWEST)));
-        rules.burst = rules.burst.map(|burst| burst.min(BURST_MAX));
+        // Each is lost for itself: where only one is under way, those lost in a row are its retries.
+        rules.burst = None;
         for share in [&mut rules.loss, &mut rules.corrupt].into_iter().flatten() {
             share.0 = share.0.min(LOSS_MAX);
         }
