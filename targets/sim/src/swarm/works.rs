@@ -34,6 +34,8 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng) {
     }
     // What a stream may cost is no bound of works.
     scenario.bounds = Bounds::default();
+    // Who is done asks the other end after as long again as it has waited.
+    scenario.duration = Span(2 * scenario.duration.0);
     if rng.chance(0.3) {
         pause(scenario, rng);
     }
