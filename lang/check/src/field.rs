@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use hawser_ir as ir;
 use hawser_ir::abi::{ContextHeader, Data, EventHeader};
 use hawser_ir::{
-    CmpOp, Expr, ExprKind, Index, LIST_HEADER, OPTION_TAG, OptListId, OptMember, Place, Query, Step,
+    BinOp, CmpOp, Expr, ExprKind, Index, LIST_HEADER, OPTION_TAG, OptListId, OptMember, Place, Query, Step,
     StmtKind, Ty, WireFact,
 };
 use hawser_syntax::ast::{self, Ident, Span};
@@ -77,7 +77,9 @@ impl<'a> Body<'_, 'a> {
             },
             Ty::Ip => match name.name.as_str() {
                 "is_v4" => self.is_ipv4(place, at),
-                _ => self.no_member(name, "ip_addr_t", ["is_v4"]),
+                "high" => Value::Scalar(half(&place, 0)),
+                "low" => Value::Scalar(half(&place, 8)),
+                _ => self.no_member(name, "ip_addr_t", ["is_v4", "high", "low"]),
             },
             Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
                 self.container_field(place, name)
@@ -377,6 +379,16 @@ pub(crate) const DATA_FIELDS: &[(&str, usize, Ty)] = &[
         },
     ),
 ];
+
+/// Eight bytes of an address, from this one on, as the number that they are in network order.
+fn half(address: &Place, from: u32) -> Expr {
+    let word = Ty::uint(64);
+    let byte = |at| fold::cast(load(inside(address, from + at, Ty::uint(8))), &word);
+    let shift = |value| fold::binary(BinOp::Shl, value, fold::constant(8, word.clone()), word.clone());
+    (1..8).fold(byte(0), |above, at| {
+        fold::binary(BinOp::Or, shift(above), byte(at), word.clone())
+    })
+}
 
 fn data_field(name: &str) -> Option<(u32, Ty)> {
     let (_, offset, ty) = DATA_FIELDS.iter().find(|(known, ..)| *known == name)?;

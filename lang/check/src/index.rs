@@ -239,7 +239,11 @@ impl Checker<'_> {
                 DATA_FIELDS.iter().map(field).collect()
             }
             Ty::Timer => vec![member("armed", Kind::Field, "bool")],
-            Ty::Ip => vec![member("is_v4", Kind::Field, "bool")],
+            Ty::Ip => vec![
+                member("is_v4", Kind::Field, "bool"),
+                member("high", Kind::Field, "uint64"),
+                member("low", Kind::Field, "uint64"),
+            ],
             Ty::List { .. } => [&counted[..], &methods(LIST_METHODS)].concat(),
             Ty::Sorted { .. } => [&counted[..], &methods(SORTED_METHODS)].concat(),
             Ty::Options { .. } => [&counted[..], &methods(OPTION_METHODS)].concat(),

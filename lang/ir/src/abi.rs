@@ -204,6 +204,10 @@ pub const WORK_COMPARE_SWAP: u32 = 3;
 pub const WORK_FETCH_ADD: u32 = 4;
 /// Work: this end's memory waits for the peer's next send.
 pub const WORK_RECEIVE: u32 = 5;
+/// Work: a message of one packet to the pair `sub` at `remote_ip`, whose key for that is `remote_key`.
+pub const WORK_DATAGRAM: u32 = 6;
+/// In a notice: where the datagram came from of which the next notice tells.
+pub const WORK_SOURCE: u32 = 7;
 /// Flag of work: it is reported when it is done well, too.
 pub const WORK_SIGNALED: u32 = 1;
 /// Flag of a send or write: four bytes more (`value`) for the peer's application.
@@ -282,6 +286,8 @@ pub const OPT_PAIR_RNR_TIMER: u32 = 27;
 pub const OPT_PAIR_TIMEOUT: u32 = 28;
 /// Of a queue pair: how many reads and atomic operations it may have under way.
 pub const OPT_PAIR_READS: u32 = 29;
+/// Of a queue pair without a peer: it takes datagrams from whoever knows this key.
+pub const OPT_PAIR_DATAGRAMS: u32 = 30;
 
 /// Memory may be written by its own host.
 pub const ACCESS_LOCAL_WRITE: u32 = 1;

@@ -10,9 +10,9 @@ use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 use hawser_verbs::Device;
 pub use hawser_verbs::{
-    Access, CompletionQueue, Connection, MAX_INLINE, MemoryRegion, Opcode, Operation, ProtectionDomain,
-    QueuePair, QueuePairConfig, QueuePairState, Region, Remote, SendRequest, Slice, Status, VerbsError,
-    WorkCompletion,
+    Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MemoryRegion, Opcode, Operation,
+    ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote, SendRequest, Slice, Status,
+    VerbsError, WorkCompletion,
 };
 
 use crate::Endpoint;
@@ -111,6 +111,22 @@ impl Verbs<'_> {
     /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
     pub fn connect(&mut self, pair: QueuePair, connection: &Connection) -> Result<(), VerbsError> {
         self.device.connect(self.stack, self.now, pair, connection)
+    }
+
+    /// From INIT to RTS without a peer: the pair sends and takes unreliable datagrams.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn open_datagrams(&mut self, pair: QueuePair, datagrams: &Datagrams) -> Result<(), VerbsError> {
+        self.device.open_datagrams(self.stack, self.now, pair, datagrams)
+    }
+
+    /// A pair whose datagram could not be sent (SQE) sends again.
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn to_ready_to_send(&mut self, pair: QueuePair) -> Result<(), VerbsError> {
+        self.device.to_ready_to_send(self.stack, self.now, pair)
     }
 
     /// Posts work: `ibv_post_send`.

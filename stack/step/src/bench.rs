@@ -625,7 +625,11 @@ impl Bench {
                 let value = self.number(line, value)?;
                 Ok(self.stack.set_option(now, handle, number, value))
             }
-            Request::Pair { number, from } => self.open_pair(line, name, (number, from)),
+            Request::Pair {
+                number,
+                from,
+                has_peer,
+            } => self.open_pair(line, name, (number, from, *has_peer)),
             Request::Register(fields) => self.register(line, name, fields),
             Request::Deregister => self.deregister(line, name).map(Ok),
             Request::Post(fields) => self.post(line, name, fields),

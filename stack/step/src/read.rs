@@ -196,6 +196,7 @@ pub(crate) enum Request {
     Pair {
         number: Value,
         from: Option<Value>,
+        has_peer: bool,
     },
     Register(Vec<Field>),
     Deregister,

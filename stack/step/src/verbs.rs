@@ -17,7 +17,7 @@ use crate::words::errno;
 /// The name of registered memory that has no other.
 const MEMORY: &str = "memory";
 /// The fields of a work request, as the request `post` of the language has them.
-const WORK: [&str; 10] = [
+const WORK: [&str; 11] = [
     "id",
     "code",
     "flags",
@@ -28,6 +28,7 @@ const WORK: [&str; 10] = [
     "remote_at",
     "value",
     "swap",
+    "sub",
 ];
 /// What a completion says.
 const COMPLETION: [&str; 6] = ["id", "status", "code", "flags", "len", "value"];
@@ -40,7 +41,7 @@ pub(crate) struct Registered {
     region: Arc<Region>,
 }
 
-/// `pair 17 from 50000`, `register {data: 100}`, `deregister` or `post {code: WORK_SEND}`; nothing for other words.
+/// `pair 17 from 50000`, `pair 17 for datagrams`, `register {data: 100}`, `deregister` or `post {code: WORK_SEND}`; nothing for other words.
 pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Request>> {
     Ok(Some(match verb {
         "pair" => Request::Pair {
@@ -49,6 +50,7 @@ pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Reques
                 true => Some(literal::data(cursor)?),
                 false => None,
             },
+            has_peer: !(cursor.keyword("for") && cursor.keyword("datagrams")),
         },
         "register" => Request::Register(literal::record(cursor)?),
         "deregister" => Request::Deregister,
@@ -94,12 +96,12 @@ fn numbers_of([id, outcome, len, value]: [u64; 4]) -> [u64; 6] {
 }
 
 impl Bench {
-    /// Opens a queue pair, to the peer at the port of the program's packets.
+    /// Opens a queue pair, to the peer at the port of the program's packets, or for datagrams.
     pub(crate) fn open_pair(
         &mut self,
         line: &Line,
         name: &Option<String>,
-        (number, from): (&Value, &Option<Value>),
+        (number, from, has_peer): (&Value, &Option<Value>, bool),
     ) -> Result<Result<(), RequestError>, Failure> {
         let number = self.small(line, number, u32::MAX)?;
         let from = match from {
@@ -107,7 +109,8 @@ impl Bench {
             None => 0,
         };
         let remote = SocketAddr::new(self.setup.remote, self.format.port());
-        let opened = self.stack.open_pair_from(self.now, number, from, remote, &[]);
+        let remote = has_peer.then_some(remote);
+        let opened = self.stack.open_pair(self.now, (number, from), remote, &[]);
         let name = name.clone().unwrap_or_else(|| CONNECTION.to_owned());
         Ok(opened.map(|handle| self.name(name, handle)))
     }
@@ -158,8 +161,19 @@ impl Bench {
     ) -> Result<Result<(), RequestError>, Failure> {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         let numbers = self.numbers(line, fields, WORK)?;
-        let [id, code, flags, len, key, at, remote_key, remote_at, value, swap] =
-            numbers.map(Option::unwrap_or_default);
+        let [
+            id,
+            code,
+            flags,
+            len,
+            key,
+            at,
+            remote_key,
+            remote_at,
+            value,
+            swap,
+            sub,
+        ] = numbers.map(Option::unwrap_or_default);
         let work = WorkRequest {
             id,
             code: code as u32,
@@ -167,6 +181,7 @@ impl Bench {
             len,
             local: (key as u32, at),
             remote: (remote_key as u32, remote_at),
+            to: (sub > 0).then_some((self.setup.remote, sub as u32)),
             value,
             swap,
         };

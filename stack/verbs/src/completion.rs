@@ -5,6 +5,8 @@ use std::fmt;
 
 use hawser_ir::abi;
 
+use crate::pair::Destination;
+
 /// Where work is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompletionQueue(pub(crate) usize);
@@ -81,6 +83,8 @@ impl fmt::Display for Status {
 pub enum Opcode {
     /// A message was sent.
     Send,
+    /// A datagram was sent.
+    Datagram,
     /// The peer's memory was written.
     Write,
     /// The peer's memory was read.
@@ -114,15 +118,33 @@ pub struct WorkCompletion {
     pub invalidated: Option<u32>,
     /// The peer asked for an event.
     pub solicited: bool,
+    /// Where a datagram came from. Others learn it from the 40 bytes before the message, which are none here.
+    pub source: Option<Destination>,
+}
+
+/// What was done, of a notice of the program: a `WORK_…` constant.
+pub(crate) fn code_of(words: &[u64; 4]) -> u32 {
+    u32::from((words[1] >> 8) as u8)
+}
+
+/// Where a datagram came from, of a notice of the program.
+pub(crate) fn source([high, _, low, pair]: [u64; 4]) -> Destination {
+    let host = std::net::Ipv6Addr::from(u128::from(high) << 64 | u128::from(low));
+    Destination {
+        host: host.to_canonical(),
+        pair: pair as u32,
+    }
 }
 
 impl WorkCompletion {
     /// From a notice of the program.
-    pub(crate) fn of(pair: u32, [id, outcome, len, value]: [u64; 4]) -> WorkCompletion {
-        let (code, flags) = ((outcome >> 8) as u8, (outcome >> 16) as u32);
+    pub(crate) fn of(pair: u32, words: [u64; 4]) -> WorkCompletion {
+        let [id, outcome, len, value] = words;
+        let flags = (outcome >> 16) as u32;
         let has = |flag: u32| flags & flag != 0;
-        let opcode = match u32::from(code) {
+        let opcode = match code_of(&words) {
             abi::WORK_SEND => Opcode::Send,
+            abi::WORK_DATAGRAM => Opcode::Datagram,
             abi::WORK_WRITE => Opcode::Write,
             abi::WORK_READ => Opcode::Read,
             abi::WORK_COMPARE_SWAP => Opcode::CompareSwap,
@@ -139,6 +161,7 @@ impl WorkCompletion {
             immediate: has(abi::WORK_IMMEDIATE).then_some(value as u32),
             invalidated: has(abi::WORK_INVALIDATE).then_some(value as u32),
             solicited: has(abi::WORK_SOLICITED),
+            source: None,
         }
     }
 }

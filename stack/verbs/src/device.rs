@@ -8,9 +8,11 @@ use hawser_ir::abi;
 use hawser_time::Instant;
 
 use crate::VerbsError;
-use crate::completion::{CompletionQueue, Completions, WorkCompletion};
+use crate::completion::{CompletionQueue, Completions, WorkCompletion, code_of, source};
 use crate::memory::{Access, MemoryRegion, ProtectionDomain, Slice};
-use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+use crate::pair::{
+    Connection, Datagrams, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest,
+};
 
 /// Places for inline bytes: one more than works may be posted.
 const PLACES: u64 = 129;
@@ -93,7 +95,8 @@ impl Device {
                 config,
                 state: QueuePairState::Reset,
                 handle: None,
-                connection: None,
+                sending: Vec::new(),
+                source: None,
                 early: Vec::new(),
                 inline: None,
                 inlined: 0,
@@ -141,13 +144,47 @@ impl Device {
         pair: QueuePair,
         connection: &Connection,
     ) -> Result<(), VerbsError> {
+        let remote = SocketAddr::new(connection.remote, PORT);
+        let options = connection.receiving();
+        self.receive(stack, now, pair, (Some(remote), &options, &connection.sending()))
+    }
+
+    /// INIT becomes RTS: the pair sends datagrams to pairs of its kind on any host, and takes theirs (UD).
+    ///
+    /// # Errors
+    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    pub fn open_datagrams(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+        datagrams: &Datagrams,
+    ) -> Result<(), VerbsError> {
+        let options = [
+            (abi::OPT_PAIR_MTU, datagrams.mtu.into()),
+            (abi::OPT_PAIR_DATAGRAMS, datagrams.key.into()),
+        ];
+        let sending = [(abi::OPT_PAIR_FIRST, datagrams.first_packet.into())];
+        self.receive(stack, now, pair, (None, &options, &sending))?;
+        self.to_ready_to_send(stack, now, pair)
+    }
+
+    /// INIT becomes RTR, with a peer or without one and the program's options: those before it receives, and those before
+    /// it sends.
+    fn receive(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        pair: QueuePair,
+        (remote, options, sending): (Option<SocketAddr>, &[(u32, u64)], &[(u32, u64)]),
+    ) -> Result<(), VerbsError> {
         let there = self.pair(pair)?;
         expect(there, QueuePairState::Init, "become RTR")?;
-        let remote = SocketAddr::new(connection.remote, PORT);
-        let options = connection.receiving(there.config.domain);
-        let handle = stack.open_pair(now, pair.0, remote, &options)?;
+        let domain = (abi::OPT_PAIR_DOMAIN, there.config.domain.0.into());
+        let options: Vec<_> = options.iter().copied().chain([domain]).collect();
+        let handle = stack.open_pair(now, (pair.0, 0), remote, &options)?;
         there.handle = Some(handle);
-        there.connection = Some(*connection);
+        there.sending = sending.to_vec();
         there.state = QueuePairState::ReadyToReceive;
         for work in std::mem::take(&mut there.early) {
             stack.post(now, handle, &work)?;
@@ -156,7 +193,7 @@ impl Device {
         Ok(())
     }
 
-    /// RTR becomes RTS: the pair may send.
+    /// RTR becomes RTS: the pair may send. So does SQE, after which datagrams are sent again.
     ///
     /// # Errors
     /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
@@ -167,11 +204,11 @@ impl Device {
         pair: QueuePair,
     ) -> Result<(), VerbsError> {
         let there = self.pair(pair)?;
-        expect(there, QueuePairState::ReadyToReceive, "become RTS")?;
-        let (Some(handle), Some(connection)) = (there.handle, there.connection) else {
-            return Err(VerbsError::Gone("queue pair"));
-        };
-        for (option, value) in connection.sending() {
+        if there.state != QueuePairState::SendQueueError {
+            expect(there, QueuePairState::ReadyToReceive, "become RTS")?;
+        }
+        let handle = there.handle.ok_or(VerbsError::Gone("queue pair"))?;
+        for &(option, value) in &there.sending {
             stack.set_option(now, handle, option, value)?;
         }
         there.state = QueuePairState::ReadyToSend;
@@ -206,8 +243,8 @@ impl Device {
         request: &SendRequest,
     ) -> Result<(), VerbsError> {
         let there = self.pair(pair)?;
-        let (QueuePairState::ReadyToSend | QueuePairState::Error, Some(handle)) = (there.state, there.handle)
-        else {
+        use QueuePairState::{Error, ReadyToSend, SendQueueError};
+        let (ReadyToSend | SendQueueError | Error, Some(handle)) = (there.state, there.handle) else {
             return Err(VerbsError::State {
                 state: there.state,
                 what: "send",
@@ -310,10 +347,21 @@ impl Device {
             return false;
         };
         match notice {
+            Notice::Message(words) if code_of(words) == abi::WORK_SOURCE => {
+                there.source = Some(source(*words))
+            }
             Notice::Message(words) => {
-                let completion = WorkCompletion::of(pair.0, *words);
+                let mut completion = WorkCompletion::of(pair.0, *words);
+                if completion.opcode == crate::Opcode::Receive {
+                    completion.source = there.source.take();
+                }
                 if completion.status != crate::Status::Success {
-                    there.state = QueuePairState::Error;
+                    there.state = match completion.opcode {
+                        crate::Opcode::Datagram if there.state != QueuePairState::Error => {
+                            QueuePairState::SendQueueError
+                        }
+                        _ => QueuePairState::Error,
+                    };
                 }
                 let queue = match completion.opcode {
                     crate::Opcode::Receive | crate::Opcode::ReceiveWrite => there.config.receive_queue,

@@ -25,7 +25,10 @@ pub use completion::{CompletionQueue, Opcode, Status, WorkCompletion};
 pub use device::Device;
 pub use hawser_engine::Region;
 pub use memory::{Access, MemoryRegion, ProtectionDomain, Remote, Slice};
-pub use pair::{Connection, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+pub use pair::{
+    Connection, Datagrams, Destination, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState,
+    SendRequest,
+};
 
 #[cfg(doc)]
 use hawser_engine::Stack;

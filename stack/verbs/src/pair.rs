@@ -49,6 +49,8 @@ pub enum QueuePairState {
     ReadyToReceive,
     /// It may send, too.
     ReadyToSend,
+    /// A datagram could not be sent, and nothing is sent behind it; datagrams still arrive.
+    SendQueueError,
     /// It does nothing any more.
     Error,
 }
@@ -60,6 +62,7 @@ impl fmt::Display for QueuePairState {
             QueuePairState::Init => "INIT",
             QueuePairState::ReadyToReceive => "RTR",
             QueuePairState::ReadyToSend => "RTS",
+            QueuePairState::SendQueueError => "SQE",
             QueuePairState::Error => "ERR",
         })
     }
@@ -113,9 +116,8 @@ impl Connection {
     }
 
     /// The program's options before the pair answers its peer.
-    pub(crate) fn receiving(&self, domain: ProtectionDomain) -> [(u32, u64); 7] {
+    pub(crate) fn receiving(&self) -> [(u32, u64); 6] {
         [
-            (abi::OPT_PAIR_DOMAIN, domain.0.into()),
             (abi::OPT_PAIR_ACCESS, self.access.0.into()),
             (abi::OPT_PAIR_PEER, self.pair.into()),
             (abi::OPT_PAIR_EXPECTED, self.expected_packet.into()),
@@ -136,6 +138,38 @@ impl Connection {
     }
 }
 
+/// What a queue pair for unreliable datagrams has to know: it has no peer, each datagram names its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagrams {
+    /// What a sender has to know (Q_Key); a datagram with another key is dropped.
+    pub key: u32,
+    /// The number of the first packet that is sent (24 bits): any.
+    pub first_packet: u32,
+    /// Payload bytes of a datagram at most, a power of two from 256 to 4096.
+    pub mtu: u32,
+}
+
+impl Datagrams {
+    /// Of at most 1024 bytes.
+    #[must_use]
+    pub fn new(key: u32) -> Datagrams {
+        Datagrams {
+            key,
+            first_packet: 0,
+            mtu: 1024,
+        }
+    }
+}
+
+/// Where a datagram goes, or came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Destination {
+    /// The host's address.
+    pub host: IpAddr,
+    /// The number of its queue pair.
+    pub pair: u32,
+}
+
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -143,6 +177,13 @@ pub enum Operation {
     Send,
     /// The same, after which a key of the peer opens nothing any more.
     SendInvalidate(u32),
+    /// A message of one packet to a queue pair for datagrams, which arrives or not. It is done as soon as it has left.
+    Datagram {
+        /// Where to.
+        to: Destination,
+        /// The key of that queue pair, below 2^31; from there on, the sender's own key is meant (IBA, 10.2.5).
+        key: u32,
+    },
     /// Bytes into the peer's memory.
     Write(Remote),
     /// Bytes from the peer's memory.
@@ -231,9 +272,14 @@ impl SendRequest {
     /// As the stack takes it, with its bytes in `local`.
     pub(crate) fn work(&self, local: Slice) -> WorkRequest {
         let remote = |remote: Remote| (remote.key, remote.at);
+        let to = match self.operation {
+            Operation::Datagram { to, .. } => Some((to.host, to.pair)),
+            _ => None,
+        };
         let (code, flags, remote, value, swap) = match self.operation {
             Operation::Send => (abi::WORK_SEND, 0, (0, 0), self.immediate.into(), 0),
             Operation::SendInvalidate(key) => (abi::WORK_SEND, abi::WORK_INVALIDATE, (0, 0), key.into(), 0),
+            Operation::Datagram { key, .. } => (abi::WORK_DATAGRAM, 0, (key, 0), self.immediate.into(), 0),
             Operation::Write(at) => (abi::WORK_WRITE, 0, remote(at), self.immediate.into(), 0),
             Operation::Read(at) => (abi::WORK_READ, 0, remote(at), 0, 0),
             Operation::CompareSwap {
@@ -250,6 +296,7 @@ impl SendRequest {
             len: local.len,
             local: (local.key, local.at),
             remote,
+            to,
             value,
             swap,
         }
@@ -262,7 +309,10 @@ pub(crate) struct Pair {
     pub(crate) config: QueuePairConfig,
     pub(crate) state: QueuePairState,
     pub(crate) handle: Option<Handle>,
-    pub(crate) connection: Option<Connection>,
+    /// The program's options before it sends.
+    pub(crate) sending: Vec<(u32, u64)>,
+    /// Where the datagram came from of which the next notice tells.
+    pub(crate) source: Option<Destination>,
     /// Receives that were posted before it answers its peer.
     pub(crate) early: Vec<WorkRequest>,
     /// Room for bytes that are sent inline, made with the first.

@@ -6,5 +6,6 @@
 #[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
+mod datagrams;
 mod errors;
 mod stage;

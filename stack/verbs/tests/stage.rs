@@ -22,7 +22,7 @@ const END: Instant = Instant::from_nanos(60_000_000_000);
 /// Bytes of each memory region.
 pub const SIZE: usize = 1 << 18;
 
-fn address(host: usize) -> IpAddr {
+pub fn address(host: usize) -> IpAddr {
     [10, 0, 0, host as u8 + 1].into()
 }
 
@@ -115,8 +115,8 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(program: &Arc<dyn Program>, seed: u64, change: impl Fn(&mut Connection)) -> Stage {
-        let [a, b] = cable(0, seed);
-        let mut hosts = [Host::new(program, 0, seed, a), Host::new(program, 1, seed, b)];
+        let mut stage = Stage::unconnected(program, seed);
+        let hosts = &mut stage.hosts;
         for own in 0..2 {
             let peer = hosts[1 - own].pair.number();
             let mut connection = Connection {
@@ -132,6 +132,13 @@ impl Stage {
                 .connect(&mut host.stack, START, host.pair, &connection);
             connected.expect("it is possible");
         }
+        stage
+    }
+
+    /// Both hosts, with queue pairs in the state INIT.
+    pub fn unconnected(program: &Arc<dyn Program>, seed: u64) -> Stage {
+        let [a, b] = cable(0, seed);
+        let hosts = [Host::new(program, 0, seed, a), Host::new(program, 1, seed, b)];
         Stage { hosts, now: START }
     }
 

@@ -83,6 +83,13 @@ impl Body<'_> {
         if self.rng.one_in(6) {
             return literal(self.rng, ty);
         }
+        if *ty == Type::Uint(64)
+            && self.rules.function
+            && self.rng.one_in(8)
+            && let Some(address) = self.find(false, &|found| *found == Type::Ip)
+        {
+            return format!("{}.{}", address.path, self.rng.pick(&["high", "low"]));
+        }
         if self.rng.one_in(2)
             && let Some(found) = self.find(false, &|found| found == ty)
         {

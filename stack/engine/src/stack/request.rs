@@ -102,23 +102,24 @@ impl Stack {
         local: Option<SocketAddr>,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
+        let source = local.filter(|local| !local.ip().is_unspecified());
+        let source = source.map_or(ANYBODY.0, |local| net::to_bytes(local.ip()));
+        let route = self.route(source, remote)?;
         self.calls += 1;
-        self.connect_as(now, self.calls, remote, local, options)
+        let port = local.map_or(0, |local| local.port());
+        self.connect_as(now, self.calls, route, port, options)
     }
 
-    /// The same under a number of the caller's.
+    /// The same under a number of the caller's, on a [`Stack::route`].
     pub(super) fn connect_as(
         &mut self,
         now: Instant,
         number: u64,
-        remote: SocketAddr,
-        local: Option<SocketAddr>,
+        (source, far, path_mtu): ([u8; 16], End, u32),
+        port: u16,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
-        let source = local.filter(|local| !local.ip().is_unspecified());
-        let source = source.map_or(ANYBODY.0, |local| net::to_bytes(local.ip()));
-        let (source, far, path_mtu) = self.route(source, remote)?;
-        let port = match local.map_or(0, |local| local.port()) {
+        let port = match port {
             0 => self
                 .chains
                 .state

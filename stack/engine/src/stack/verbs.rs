@@ -9,7 +9,7 @@ use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause};
-use crate::state::{Handle, Region};
+use crate::state::{ANYBODY, Handle, Region};
 use crate::tables::op_index;
 
 /// Work that is posted to a queue pair. What a kind of work does not use is zero.
@@ -25,8 +25,10 @@ pub struct WorkRequest {
     pub len: u64,
     /// The key of this end's memory, and where in it.
     pub local: (u32, u64),
-    /// The key of the peer's memory, and where in it.
+    /// The key of the peer's memory, and where in it; of a datagram the key of the peer's pair.
     pub remote: (u32, u64),
+    /// Where a datagram goes: a host and its pair's number. Other work goes to the pair's peer.
+    pub to: Option<(IpAddr, u32)>,
     /// What is compared or added; immediate data.
     pub value: u64,
     /// What is put in the compared value's place.
@@ -65,7 +67,8 @@ impl Stack {
         self.chains.state.regions.remove(domain, key)
     }
 
-    /// Opens this end of a queue pair under a number of the caller's. `options` come before the first packet, as with
+    /// Opens this end of a queue pair under a number of the caller's; its packets leave from this UDP port, 0: any that is
+    /// free. Without a peer it has datagrams, which name theirs. `options` come before the first packet, as with
     /// [`Stack::connect_with`].
     ///
     /// # Errors
@@ -73,27 +76,15 @@ impl Stack {
     pub fn open_pair(
         &mut self,
         now: Instant,
-        number: u32,
-        remote: SocketAddr,
+        (number, port): (u32, u16),
+        remote: Option<SocketAddr>,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
-        self.open_pair_from(now, number, 0, remote, options)
-    }
-
-    /// [`Stack::open_pair`] with a UDP port that its packets leave from; 0: any that is free.
-    ///
-    /// # Errors
-    /// See [`RequestError`]; nothing is left behind.
-    pub fn open_pair_from(
-        &mut self,
-        now: Instant,
-        number: u32,
-        port: u16,
-        remote: SocketAddr,
-        options: &[(u32, u64)],
-    ) -> Result<Handle, RequestError> {
-        let local = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port);
-        self.connect_as(now, u64::from(number), remote, Some(local), options)
+        let far = match remote {
+            Some(remote) => self.route(ANYBODY.0, remote)?,
+            None => (ANYBODY.0, ANYBODY, 0),
+        };
+        self.connect_as(now, u64::from(number), far, port, options)
     }
 
     /// Posts work. False when the program has no room for more now: completions make some.
@@ -104,6 +95,13 @@ impl Stack {
         let parser = self.chains.tables.app[op_index(AppOp::Post)];
         let parser = parser.ok_or(RequestError::Unsupported(AppOp::Post))?;
         let slot = self.context_of(handle)?;
+        let mut op = self.op(slot);
+        if let Some((host, pair)) = work.to {
+            let (source, remote, path_mtu) = self.route(ANYBODY.0, SocketAddr::new(host, 0))?;
+            op.sub = pair.into();
+            op.path_mtu = path_mtu;
+            (op.local_ip, op.remote_ip) = (source, remote.0);
+        }
         let op = Op {
             arg: work.id,
             code: work.code,
@@ -115,7 +113,7 @@ impl Stack {
             remote_at: work.remote.1,
             value: work.value,
             swap: work.swap,
-            ..self.op(slot)
+            ..op
         };
         let cause = Cause {
             handle: Some(handle),
