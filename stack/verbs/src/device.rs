@@ -233,7 +233,8 @@ impl Device {
     /// Posts work: `ibv_post_send`.
     ///
     /// # Errors
-    /// [`VerbsError::Full`], [`VerbsError::TooLong`], [`VerbsError::State`] before RTS, [`VerbsError::Gone`],
+    /// [`VerbsError::Full`] until completions make room, or, for datagrams, until packets have left;
+    /// [`VerbsError::TooLong`], [`VerbsError::State`] before RTS, [`VerbsError::Gone`],
     /// [`VerbsError::Stack`].
     pub fn post_send(
         &mut self,

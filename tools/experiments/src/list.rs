@@ -124,6 +124,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: crate::fabric::streams,
     },
     Experiment {
+        name: "mtp-quiclite-hol-lab",
+        about: "MTP, Figures 4b and 4c: the same between two processes over a link of 200 Mbit/s",
+        needs_lab: true,
+        steers_kernel: false,
+        run: crate::mtp::streams,
+    },
+    Experiment {
         name: "homa-workloads",
         about: "Homa, Figures 12 and 13: five workloads on 144 hosts, by Homa and by NDP, in virtual time",
         needs_lab: false,

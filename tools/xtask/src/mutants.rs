@@ -135,9 +135,22 @@ const SUBJECTS: &[Subject] = &[
         beside: &["swarm.args", "steps"],
         variable: "HAWSER_ROCE",
         tests: &[],
-        killers: &[STEPS, SWARM],
+        killers: &[STEPS, SWARM, SELECTIVE],
     },
 ];
+
+/// The first seeds of the swarm of RoCE's variant, whose file stands in the place of another.
+const SELECTIVE: Killer = (
+    "selective repeat",
+    &[
+        "sh",
+        "-c",
+        "mkdir \"$0\"/irn && cp \"$0\"/*.mtp \"$0\"/irn && mv \"$0\"/irn/selective.mtp \"$0\"/irn/go_back.mtp && \
+         exec target/debug/hawser swarm \"$0\"/irn/roce.mtp --runs 12 --no-shrink --save \"$0\"/failure.toml \
+         $(cat \"$0\"/swarm.args)",
+        "{folder}",
+    ],
+);
 
 /// What its files of steps say.
 const STEPS: Killer = ("steps", &["target/debug/hawser", "step", "{folder}/steps"]);

@@ -11,7 +11,7 @@ pub(crate) use incast::incast;
 pub(crate) use loss::loss;
 pub(crate) use rates::rates;
 pub(crate) use slowdown::slowdown;
-pub(crate) use streams::streams;
+pub(crate) use streams::{LOADS, SIZES, in_turn, streams};
 pub(crate) use workloads::workloads;
 
 use hawser::sim::{self, Report, Scenario};

@@ -13,25 +13,34 @@ use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Group, bars};
 
 /// Bytes of the small messages, and of the large ones.
-const SIZES: [u64; 2] = [32 << 10, 1 << 20];
+pub(crate) const SIZES: [u64; 2] = [32 << 10, 1 << 20];
 
 /// Of the line, without headers.
-const LOADS: [f64; 3] = [0.5, 0.7, 0.9];
+pub(crate) const LOADS: [f64; 3] = [0.5, 0.7, 0.9];
 
 const BITS_PER_SECOND: f64 = 10e9;
 
 const TRANSPORTS: [(&str, &str, &str); 2] =
     [("QUIC-Lite", "quic-lite", ""), ("TCP", "tcp", "OFFER_ECN = true")];
 
-/// Small and large messages in turn, at random times (an open loop: nobody waits for anything).
-fn trace(pairs: u64, load: f64, seed: u64) -> String {
+/// Small and large messages in turn, at random times (an open loop: nobody waits for anything), for a line of so many
+/// bits per second: nanoseconds and bytes.
+pub(crate) fn in_turn(pairs: u64, load: f64, bits_per_second: f64, seed: u64) -> Vec<(u64, u64)> {
     let bits = SIZES.iter().sum::<u64>() as f64 * 8.0;
-    let interval_ns = bits / (load * BITS_PER_SECOND) * 1e9 / 2.0;
+    let interval_ns = bits / (load * bits_per_second) * 1e9 / 2.0;
     let mut rng = Rng::new(seed, "mtp-quiclite-hol");
-    let (mut text, mut at_ns) = (String::new(), 0.0);
-    for turn in 0..2 * pairs {
+    let mut at_ns = 0.0;
+    let message = |turn| {
         at_ns -= (1.0 - rng.fraction()).ln() * interval_ns;
-        let _ = writeln!(text, "{}ns h0 h1 {}", at_ns as u64, SIZES[(turn % 2) as usize]);
+        (at_ns as u64, SIZES[(turn % 2) as usize])
+    };
+    (0..2 * pairs).map(message).collect()
+}
+
+fn trace(pairs: u64, load: f64, seed: u64) -> String {
+    let mut text = String::new();
+    for (at, bytes) in in_turn(pairs, load, BITS_PER_SECOND, seed) {
+        let _ = writeln!(text, "{at}ns h0 h1 {bytes}");
     }
     text
 }

@@ -156,11 +156,21 @@ fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
         warm_up: plan.count / 10 + 1,
         count: plan.count,
     };
-    let mut server = Process::start(lab, 1, PEER, &peer(1, None)?)?;
+    exchange(lab, PEER, &peer(1, None)?, &peer(0, Some(calls))?)
+}
+
+/// What a client prints, in the first host, after a server has begun in the second.
+pub(super) fn exchange(
+    lab: &Lab,
+    variable: &str,
+    server: &impl Serialize,
+    client: &impl Serialize,
+) -> Result<Made, Error> {
+    let mut server = Process::start(lab, 1, variable, server)?;
     if server.line()?.trim_end() != READY {
         return Err("the server did not begin; what it printed is above".into());
     }
-    let mut client = Process::start(lab, 0, PEER, &peer(0, Some(calls))?)?;
+    let mut client = Process::start(lab, 0, variable, client)?;
     let line = client.line()?;
     if line.is_empty() {
         return Err("the client ended early; what it printed is above".into());
@@ -169,19 +179,14 @@ fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
 }
 
 /// A process in a host, which ends with this.
-pub(super) struct Process {
+struct Process {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Process {
     /// Starts this program again in a host, with what it is to be in an environment variable.
-    pub(super) fn start(
-        lab: &Lab,
-        place: usize,
-        variable: &str,
-        role: &impl Serialize,
-    ) -> Result<Process, Error> {
+    fn start(lab: &Lab, place: usize, variable: &str, role: &impl Serialize) -> Result<Process, Error> {
         let mut command = lab.host(HOSTS[place])?.command(std::env::current_exe()?)?;
         let mut child = command
             .env(variable, serde_json::to_string(role)?)
@@ -193,7 +198,7 @@ impl Process {
         Ok(Process { child, output })
     }
 
-    pub(super) fn line(&mut self) -> Result<String, Error> {
+    fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(line)
@@ -327,7 +332,7 @@ fn shape(lab: &Lab, host: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn tc(lab: &Lab, host: &str, arguments: &str) -> Result<(), Error> {
+pub(super) fn tc(lab: &Lab, host: &str, arguments: &str) -> Result<(), Error> {
     let mut command = lab.host(host)?.command("tc")?;
     let output = command.args(arguments.split(' ')).output();
     let output = output.map_err(|error| format!("`tc` of iproute2 is needed to shape a link: {error}"))?;

@@ -5,13 +5,16 @@ mod calls;
 mod grpc;
 mod latency;
 mod lines;
+mod messages;
 mod peers;
 mod rdma;
+mod streams;
 mod works;
 
 pub(crate) use latency::latency;
 pub(crate) use lines::lines;
 pub(crate) use rdma::rdma;
+pub(crate) use streams::streams;
 
 use crate::Error;
 
@@ -20,5 +23,5 @@ use crate::Error;
 /// # Errors
 /// What ended it.
 pub(crate) fn serve() -> Option<Result<(), Error>> {
-    peers::serve().or_else(works::serve)
+    peers::serve().or_else(works::serve).or_else(messages::serve)
 }

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use hawser::lab::{Lab, Spec};
 use serde_json::{Value, json};
 
-use super::calls::{Made, READY};
-use super::latency::{HOSTS, LAB, Process, STACKS, load, quantiles};
+use super::calls::Made;
+use super::latency::{HOSTS, LAB, STACKS, exchange, load, quantiles};
 use super::works::{Kind, ROLE, Role};
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
@@ -109,16 +109,7 @@ fn run(lab: &Lab, plan: &Plan) -> Result<Made, Error> {
         spins,
         core: spins.then_some(place),
     };
-    let mut process = Process::start(lab, 1, ROLE, &role(1))?;
-    if process.line()?.trim_end() != READY {
-        return Err("the server did not begin; what it printed is above".into());
-    }
-    let mut client = Process::start(lab, 0, ROLE, &role(0))?;
-    let line = client.line()?;
-    if line.is_empty() {
-        return Err("the client ended early; what it printed is above".into());
-    }
-    Ok(serde_json::from_str(&line)?)
+    exchange(lab, ROLE, &role(1), &role(0))
 }
 
 fn summed(plan: &Plan, made: Made) -> Result<Seen, Error> {

@@ -1,0 +1,189 @@
+//! `mtp-quiclite-hol-lab`: messages of 32 KB and of 1 MB take turns on one connection between two processes over a veth
+//! that carries 200 Mbit/s, over QUIC-Lite's streams and over the one of TCP in MTP.
+//!
+//! Rounds alternate between the two, every second one backwards. What counts is their ratio in the same round.
+
+use std::time::Duration;
+
+use hawser::host::netns::Netlink;
+use hawser::lab::{Lab, Spec};
+use serde_json::json;
+
+use super::latency::{HOSTS, LAB, STACKS, exchange, load, tc};
+use super::messages::{END, End};
+use crate::Error;
+use crate::experiment::{Context, Outcome, Spread};
+use crate::fabric::{LOADS, SIZES, in_turn};
+use crate::plot::{Axes, Group, bars};
+
+/// What carries the messages.
+struct Carrier {
+    name: &'static str,
+    program: &'static str,
+    has_streams: bool,
+}
+
+const CARRIERS: [Carrier; 2] = [
+    Carrier {
+        name: "QUIC-Lite",
+        program: "quic-lite",
+        has_streams: true,
+    },
+    Carrier {
+        name: "TCP in MTP",
+        program: "tcp",
+        has_streams: false,
+    },
+];
+/// What the line carries of frames, bits per second.
+const RATE: u64 = 200_000_000;
+/// Bytes that wait for it at most: 4 ms.
+const QUEUE: u64 = 100_000;
+
+/// Mean and 99th percentile of the messages of one size in one run, in microseconds.
+#[derive(Clone, Copy)]
+struct Seen {
+    mean: f64,
+    p99: f64,
+}
+
+pub(crate) fn streams(context: &Context<'_>) -> Result<Outcome, Error> {
+    let pairs = if context.quick { 5 } else { 200 };
+    let rounds = context.times(5);
+    let total = LOADS.len() * rounds * CARRIERS.len();
+    let load_before = load();
+    let lab = Lab::up(&Spec::parse(LAB)?)?;
+    for host in HOSTS {
+        narrow(&lab, host)?;
+    }
+    let mut outcome = Outcome::default();
+    let (mut rows, mut groups) = (Vec::new(), Vec::new());
+    for (number, share) in LOADS.into_iter().enumerate() {
+        let mut seen: [Vec<[Seen; 2]>; CARRIERS.len()] = Default::default();
+        for round in 0..rounds {
+            let due = in_turn(pairs, share, RATE as f64, context.seed + round as u64);
+            let mut order: Vec<usize> = (0..CARRIERS.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for (step, place) in order.into_iter().enumerate() {
+                let carrier = &CARRIERS[place];
+                let done = (number * rounds + round) * CARRIERS.len() + step;
+                (context.progress)(
+                    done,
+                    total,
+                    &format!("{} at {:.0} %", carrier.name, share * 100.0),
+                );
+                let run = run(&lab, carrier, &due);
+                seen[place].push(run.map_err(|error| format!("{}: {error}", carrier.name))?);
+            }
+        }
+        let (mut bars, name) = (Vec::new(), format!("{:.0} %", share * 100.0));
+        for (size, bytes) in SIZES.into_iter().enumerate() {
+            let spread = |place: usize, of: fn(&Seen) -> f64| {
+                Spread::of(seen[place].iter().map(|run: &[Seen; 2]| of(&run[size])).collect())
+            };
+            let ratios = seen[1].iter().zip(&seen[0]);
+            let ratios = Spread::of(
+                ratios
+                    .map(|(tcp, quic)| tcp[size].mean / quic[size].mean)
+                    .collect(),
+            );
+            outcome.lines.push(format!(
+                "{bytes} bytes at {name}: TCP takes {:.1} times as long as QUIC-Lite on average ({:.1} to {:.1})",
+                ratios.median, ratios.min, ratios.max
+            ));
+            for (place, carrier) in CARRIERS.iter().enumerate() {
+                let (mean, p99) = (spread(place, |seen| seen.mean), spread(place, |seen| seen.p99));
+                let name = carrier.name;
+                outcome.lines.push(format!(
+                    "  {name:12} mean {:9.0} us, 99th percentile {:9.0} us",
+                    mean.median, p99.median
+                ));
+                if bytes == SIZES[0] {
+                    bars.push((mean.median, mean.min, mean.max));
+                }
+                rows.push(json!({
+                    "load": share, "bytes": bytes, "carrier": name, "mean_us": mean, "p99_us": p99,
+                    "tcp_to_quic_lite": ratios,
+                }));
+            }
+        }
+        groups.push(Group { name, bars });
+    }
+    let axes = Axes {
+        title: "32 KB beside messages of 1 MB on one connection, in the lab: means of runs",
+        x: "load of the line",
+        y: "microseconds",
+    };
+    let names = CARRIERS.map(|carrier| carrier.name.to_owned());
+    let drawing = bars(&axes, &names, &groups);
+    outcome.drawings.push(("head-of-line".into(), drawing));
+    outcome.figures = json!({
+        "rows": rows, "rounds": rounds, "pairs": pairs, "rate": RATE, "queue_bytes": QUEUE,
+        "load": { "before": load_before, "after": load() }, "debug_assertions": cfg!(debug_assertions),
+    });
+    outcome.configuration.push(("lab.toml".into(), LAB.into()));
+    Ok(outcome)
+}
+
+/// Gives what leaves a host its rate and its queue: the kernel's HTB (`tc-htb(8)`).
+fn narrow(lab: &Lab, host: &str) -> Result<(), Error> {
+    // Frames are as they would be on a cable.
+    lab.host(host)?
+        .run(|| Netlink::open()?.set_segmentation("eth0", false))??;
+    let limits = [
+        "qdisc add dev eth0 root handle 1: htb default 1".to_owned(),
+        format!("class add dev eth0 parent 1: classid 1:1 htb rate {RATE}bit burst 3k cburst 3k"),
+        format!("qdisc add dev eth0 parent 1:1 bfifo limit {QUEUE}"),
+    ];
+    limits.iter().try_for_each(|limit| tc(lab, host, limit))
+}
+
+/// One run of one client: what became of the messages of each size.
+fn run(lab: &Lab, carrier: &Carrier, due: &[(u64, u64)]) -> Result<[Seen; 2], Error> {
+    let end = |place: usize, due| End {
+        program: carrier.program.into(),
+        has_streams: carrier.has_streams,
+        own: STACKS[place].into(),
+        due,
+    };
+    let all = due.iter().map(|(at, bytes)| (*at, *bytes as usize));
+    let client = end(0, Some((STACKS[1].into(), all.collect())));
+    let made = exchange(lab, END, &end(1, None), &client)?;
+    let seen = SIZES.map(|bytes| {
+        let of_size = due
+            .iter()
+            .zip(&made.times)
+            .filter(|((_, size), _)| *size == bytes);
+        summed(of_size.map(|(_, nanos)| Duration::from_nanos(*nanos)).collect())
+    });
+    match seen {
+        [Some(small), Some(large)] => Ok([small, large]),
+        _ => Err("no message was measured".into()),
+    }
+}
+
+/// The 99th percentile is the least time that so many do not exceed.
+fn summed(mut times: Vec<Duration>) -> Option<Seen> {
+    times.sort_unstable();
+    let rank = (times.len() * 99).div_ceil(100).checked_sub(1)?;
+    let mean = times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
+    Some(Seen {
+        mean: mean * 1e6,
+        p99: times[rank].as_secs_f64() * 1e6,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_and_percentiles_are_those_of_the_times() {
+        let times = (1..=200).rev().map(Duration::from_micros).collect();
+        let seen = summed(times).expect("times");
+        assert!((seen.mean - 100.5).abs() < 1e-6 && (seen.p99 - 198.0).abs() < 1e-6);
+        assert!(summed(Vec::new()).is_none());
+    }
+}
