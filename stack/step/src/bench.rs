@@ -625,11 +625,7 @@ impl Bench {
                 let value = self.number(line, value)?;
                 Ok(self.stack.set_option(now, handle, number, value))
             }
-            Request::Pair {
-                number,
-                from,
-                has_peer,
-            } => self.open_pair(line, name, (number, from, *has_peer)),
+            Request::Pair(number, from, peer) => self.open_pair(line, name, (number, from, *peer)),
             Request::Register(fields) => self.register(line, name, fields),
             Request::Deregister => self.deregister(line, name).map(Ok),
             Request::Post(fields) => self.post(line, name, fields),

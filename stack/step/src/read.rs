@@ -192,12 +192,8 @@ pub(crate) enum Request {
         option: String,
         value: Value,
     },
-    /// A queue pair, from a port of its own.
-    Pair {
-        number: Value,
-        from: Option<Value>,
-        has_peer: bool,
-    },
+    /// A queue pair of this number, from a port of its own, with a peer or for datagrams.
+    Pair(Value, Option<Value>, bool),
     Register(Vec<Field>),
     Deregister,
     Post(Vec<Field>),

@@ -44,14 +44,15 @@ pub(crate) struct Registered {
 /// `pair 17 from 50000`, `pair 17 for datagrams`, `register {data: 100}`, `deregister` or `post {code: WORK_SEND}`; nothing for other words.
 pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Request>> {
     Ok(Some(match verb {
-        "pair" => Request::Pair {
-            number: literal::data(cursor)?,
-            from: match cursor.keyword("from") {
-                true => Some(literal::data(cursor)?),
-                false => None,
-            },
-            has_peer: !(cursor.keyword("for") && cursor.keyword("datagrams")),
-        },
+        "pair" => {
+            let number = literal::data(cursor)?;
+            let from = cursor
+                .keyword("from")
+                .then(|| literal::data(cursor))
+                .transpose()?;
+            let has_peer = !(cursor.keyword("for") && cursor.keyword("datagrams"));
+            Request::Pair(number, from, has_peer)
+        }
         "register" => Request::Register(literal::record(cursor)?),
         "deregister" => Request::Deregister,
         "post" => Request::Post(literal::record(cursor)?),

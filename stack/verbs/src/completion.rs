@@ -5,7 +5,7 @@ use std::fmt;
 
 use hawser_ir::abi;
 
-use crate::pair::Destination;
+use crate::datagram::Destination;
 
 /// Where work is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,10 +9,9 @@ use hawser_time::Instant;
 
 use crate::VerbsError;
 use crate::completion::{CompletionQueue, Completions, WorkCompletion, code_of, source};
+use crate::datagram::Datagrams;
 use crate::memory::{Access, MemoryRegion, ProtectionDomain, Slice};
-use crate::pair::{
-    Connection, Datagrams, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest,
-};
+use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
 
 /// Places for inline bytes: one more than works may be posted.
 const PLACES: u64 = 129;

@@ -6,6 +6,7 @@
 //!
 //! * `memory`: protection domains and memory regions
 //! * `pair`: queue pairs, their states and the work that is posted to them
+//! * `datagram`: unreliable datagrams, which have no peer
 //! * `completion`: what became of it
 //! * `device`: all of one stack
 //!
@@ -17,18 +18,17 @@
 #![forbid(unsafe_code)]
 
 mod completion;
+mod datagram;
 mod device;
 mod memory;
 mod pair;
 
 pub use completion::{CompletionQueue, Opcode, Status, WorkCompletion};
+pub use datagram::{Datagrams, Destination};
 pub use device::Device;
 pub use hawser_engine::Region;
 pub use memory::{Access, MemoryRegion, ProtectionDomain, Remote, Slice};
-pub use pair::{
-    Connection, Datagrams, Destination, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState,
-    SendRequest,
-};
+pub use pair::{Connection, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
 
 #[cfg(doc)]
 use hawser_engine::Stack;

@@ -76,7 +76,7 @@ struct Client {
     endpoint: Endpoint,
     connection: Handle,
     has_streams: bool,
-    /// What is sent on each stream, and the messages whose replies it owes.
+    /// What is sent on each stream, and the messages that wait for replies.
     lanes: BTreeMap<Handle, Lane>,
     bytes: Vec<u8>,
 }
@@ -217,7 +217,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Takes bytes; replies are owed for messages that are whole now.
+    /// Takes bytes; each message that is whole now gets a reply.
     fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let of_header = HEADER.saturating_sub(self.received).min(bytes.len());
@@ -279,7 +279,7 @@ fn answer(mut endpoint: Endpoint, end: &End) -> Result<(), Error> {
     }
 }
 
-/// Reads what has come and writes the replies that are owed; true when that was anything.
+/// Reads what has come and writes the replies; true when that was anything.
 fn go_on(endpoint: &mut Endpoint, handle: Handle, coming: &mut Coming, bytes: &mut [u8]) -> io::Result<bool> {
     let mut is_busy = false;
     while !coming.ended
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_owed_for_each_message_however_its_bytes_come() {
+    fn each_message_gets_a_reply_however_its_bytes_come() {
         let message = |size: usize| [&(size as u64).to_be_bytes()[..], &vec![7; size]].concat();
         let all = [message(0), message(5), message(300)].concat();
         for piece in 1..all.len() {
