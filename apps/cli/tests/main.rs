@@ -26,6 +26,7 @@ mod plain;
 mod policy;
 mod proxy;
 mod python;
+mod quic_lite;
 mod readme;
 mod session;
 mod sockets;

@@ -119,9 +119,9 @@ impl Bench {
     /// Why it cannot be set up.
     pub fn new(program: Arc<dyn Program>, steps: &Steps, events: bool) -> Result<Bench, SetupError> {
         let setup = steps.setup.clone();
-        let bits = if setup.local.is_ipv4() { 8 } else { 64 };
+        let own = std::iter::once(&setup.local).chain(&setup.others);
         let interface = InterfaceConfig {
-            addresses: vec![(setup.local, bits)],
+            addresses: own.map(|ip| (*ip, if ip.is_ipv4() { 8 } else { 64 })).collect(),
             gateways: Vec::new(),
             mtu: setup.mtu,
         };

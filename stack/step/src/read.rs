@@ -70,6 +70,8 @@ pub(crate) struct Setup {
     pub(crate) program: Option<(String, Place)>,
     pub(crate) params: Vec<String>,
     pub(crate) local: IpAddr,
+    /// What else the stack has.
+    pub(crate) others: Vec<IpAddr>,
     pub(crate) remote: IpAddr,
     pub(crate) mtu: u32,
     pub(crate) tolerance: Duration,
@@ -81,6 +83,7 @@ impl Default for Setup {
             program: None,
             params: Vec::new(),
             local: IpAddr::from([10, 0, 0, 1]),
+            others: Vec::new(),
             remote: IpAddr::from([10, 0, 0, 2]),
             mtu: 1500,
             tolerance: Duration::ZERO,
@@ -274,6 +277,9 @@ impl Setup {
             self.params.push(setting.to_owned());
         } else if cursor.keyword("local") {
             self.local = address(&mut cursor)?;
+            while cursor.keyword("and") {
+                self.others.push(address(&mut cursor)?);
+            }
         } else if cursor.keyword("remote") {
             self.remote = address(&mut cursor)?;
         } else if cursor.keyword("mtu") {

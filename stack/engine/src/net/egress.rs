@@ -43,6 +43,20 @@ impl Interface {
         Ok(self.path_mtu(net.dst_ip))
     }
 
+    /// The same for a program's packet: at a socket a source that is unset stays so, and the kernel chooses it by what its
+    /// routes are when the packet leaves.
+    ///
+    /// # Errors
+    /// As [`Interface::route`].
+    pub fn route_packet(&mut self, net: &mut Net) -> Result<u32, Unreachable> {
+        let source = net.src_ip;
+        let path_mtu = self.route(net)?;
+        if self.medium == Medium::Socket {
+            net.src_ip = source;
+        }
+        Ok(path_mtu)
+    }
+
     /// How many bytes to leave free at the front of [`TxFrame::head`] for the link and network
     /// headers.
     #[must_use]

@@ -119,6 +119,20 @@ fn sources_and_routes() {
     assert_eq!((from_bytes(chosen.src_ip), chosen.ttl), (ip("10.0.0.2"), 9));
 }
 
+/// At a socket the kernel knows better than an address of long ago which one is there; who opens a connection needs one.
+#[test]
+fn a_source_that_a_program_leaves_unset_is_the_kernels_at_a_socket() {
+    for (medium, left) in [(Medium::Socket, "::"), (Medium::Ip, "192.0.2.2")] {
+        let own = config(&[("192.0.2.2", 24)], &[]);
+        let mut interface = Interface::new(own, &caps(medium)).unwrap();
+        let (mut unset, mut asked) = (to("198.51.100.1"), to("198.51.100.1"));
+        assert_eq!(interface.route_packet(&mut unset), Ok(1500));
+        assert_eq!(from_bytes(unset.src_ip), ip(left));
+        assert_eq!(interface.route(&mut asked), Ok(1500));
+        assert_eq!(from_bytes(asked.src_ip), ip("192.0.2.2"));
+    }
+}
+
 #[test]
 fn no_route_and_no_family() {
     let only_v4 = config(&[("192.0.2.2", 24)], &[]);

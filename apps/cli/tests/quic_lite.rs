@@ -1,0 +1,185 @@
+//! QUIC-Lite between two processes in a lab: what the interactive layer sees of it and sets.
+
+use std::process::{Command, Stdio};
+
+use hawser_temporary::Folder;
+use serde_json::Value;
+
+const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
+/// The longest that a script may take, in seconds: some wait for what never comes when it is wrong.
+const LIMIT: &str = "60";
+
+/// A file of so many bytes, a lab with a client and a server of it, and what the client's shell prints.
+struct Transfer {
+    folder: Folder,
+}
+
+impl Transfer {
+    /// `links` are those of the lab's file.
+    fn new(bytes: u32, links: &str) -> Transfer {
+        let folder = Folder::new().expect("a folder");
+        let content: Vec<u8> = (0..bytes)
+            .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
+        std::fs::write(folder.join("file"), content).expect("a file");
+        let lab = format!(
+            r#"
+[[host]]
+name = "client"
+[[host]]
+name = "server"
+serve = "cd '{}' && exec {HAWSER} serve . --program quic-lite --dev udp:0.0.0.0:4433 --interact=socket"
+{links}
+"#,
+            folder.display()
+        );
+        std::fs::write(folder.join("lab.toml"), lab).expect("a file");
+        Transfer { folder }
+    }
+
+    /// Runs a shell on the client; none where this machine has no labs. `H` stands for this command, and `get` fetches
+    /// the file from the server.
+    fn run(&self, script: &str) -> Option<String> {
+        let begin = r#"
+            until [ -S socket ]; do sleep 0.05; done
+            get() { H get http://10.77.0.2:4433/file --program quic-lite --dev udp:0.0.0.0:0 -o got "$@"; }
+        "#;
+        let script = format!("{begin}{script}").replace("H ", &format!("{HAWSER} "));
+        let mut command = Command::new(HAWSER);
+        command.args([
+            "lab", "up", "lab.toml", "--", "timeout", LIMIT, "sh", "-ec", &script,
+        ]);
+        let output = command
+            .current_dir(&*self.folder)
+            .stdin(Stdio::null())
+            .output()
+            .expect("hawser starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(4) && error.contains("namespace") {
+            println!("skipped: {error}");
+            return None;
+        }
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{printed}{error}");
+        Some(printed)
+    }
+
+    /// What `hawser watch` has written to the file `watched`.
+    fn watched(&self) -> Vec<Value> {
+        let written = std::fs::read_to_string(self.folder.join("watched")).expect("what was watched");
+        let lines = written.lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    }
+}
+
+/// What a line says behind this word.
+fn number(printed: &str, word: &str) -> u64 {
+    let rest = printed.lines().find_map(|line| line.strip_prefix(word));
+    let number = rest.and_then(|rest| rest.trim().parse().ok());
+    number.unwrap_or_else(|| panic!("no {word} in {printed}"))
+}
+
+/// A queue of 100 kB on 20 Mbit/s and 40 ms overflows in slow start, and a translator forgets its client.
+const WATCHED: &str = r#"
+[[link]]
+name = "line"
+between = ["client", "server"]
+both = { rate = "20Mbit/s", queue = "100kB", delay = "20ms" }
+nat = { inside = "client" }
+[[at]]
+time = "4500ms"
+link = "line"
+rebind = true
+"#;
+
+/// The server's window is held at 12,000 bytes, which are 300 kB/s by the round trip, where the line takes 2.5 MB/s.
+#[test]
+fn quic_lite_is_watched_probed_and_modified() {
+    let transfer = Transfer::new(14_000_000, WATCHED);
+    let script = r#"
+        S="--socket socket"
+        H watch $S --json --for 6s > watched & WATCH=$!
+        until [ -s watched ]; do sleep 0.02; done
+        get & GET=$!
+        until H probe $S | grep -q 'quic.conn'; do sleep 0.05; done
+        sleep 0.8
+        F=$(H probe $S | grep 'quic.conn' | cut -d' ' -f1)
+        value() { H probe $F quic.conn.$1 $S | sed 's/.*= //'; }
+        measure() { BEFORE=$(value largest_acked); sleep 1; echo "$1 $(($(value largest_acked) - BEFORE))"; }
+        H probe $F $S
+        measure free
+        H modify $F quic.conn.cc.cwnd 12000 --lease 30s $S > modified & HOLDER=$!
+        until [ "$(value cc.cwnd)" = 12000 ]; do sleep 0.02; done
+        measure held
+        kill -KILL $HOLDER; sleep 0.5
+        echo "after $(value cc.cwnd)"
+        wait $GET; cmp file got; wait $WATCH
+    "#;
+    let Some(printed) = transfer.run(script) else {
+        return;
+    };
+    for observable in ["in_flight", "largest_acked", "min_rtt", "piece", "cc.ssthresh"] {
+        let line = format!("quic.conn.{observable} = ");
+        assert!(printed.contains(&line), "{line}: {printed}");
+    }
+    let (free, held) = (number(&printed, "free"), number(&printed, "held"));
+    assert!(held > 0 && held * 3 < free, "{printed}");
+    assert!(number(&printed, "after") > 12_000, "{printed}");
+    let watched = std::fs::read_to_string(transfer.folder.join("watched")).expect("what was watched");
+    let lines: Vec<Value> = watched
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let of = |event: &str| {
+        let signals = lines.iter().map(|line| &line["signal"]);
+        signals.filter(|signal| signal["event"] == event).count()
+    };
+    assert_eq!(of("quic.path_changed"), 1);
+    assert!(of("quic.packet_lost") > 0);
+    let windows = lines
+        .iter()
+        .map(|line| &line["sample"]["values"]["quic.conn.cc.cwnd"]);
+    assert!(windows.filter(|window| **window == 12_000).count() > 2);
+}
+
+/// Two links, of which the second is slower.
+const TWO_LINKS: &str = r#"
+[[link]]
+name = "wifi"
+between = ["client", "server"]
+interfaces = ["wlan0", "eth0"]
+both = { rate = "20Mbit/s", queue = "200kB", delay = "10ms" }
+[[link]]
+name = "mobile"
+between = ["client", "server"]
+interfaces = ["wwan0", "eth1"]
+both = { rate = "20Mbit/s", queue = "200kB", delay = "20ms" }
+"#;
+
+/// The client is the receiver, so it asks whether the server is there after a quarter of the idle time; three probes
+/// later it looks for another way. The server follows it there.
+#[test]
+fn a_client_goes_on_over_another_link_when_its_own_is_gone() {
+    let transfer = Transfer::new(8_000_000, TWO_LINKS);
+    let script = r#"
+        H watch quic.path_changed --socket socket --json --for 8s > watched & WATCH=$!
+        until [ -s watched ]; do sleep 0.02; done
+        get --param IDLE=4s & GET=$!
+        until [ -s got ]; do sleep 0.02; done
+        sleep 0.5; ip addr flush dev wlan0; ip link set wlan0 down
+        echo "gone $(wc -c < got)"
+        wait $GET; cmp file got; wait $WATCH
+    "#;
+    let Some(printed) = transfer.run(script) else {
+        return;
+    };
+    let arrived = number(&printed, "gone");
+    assert!((1..6_000_000).contains(&arrived), "{printed}");
+    let lines = transfer.watched();
+    let moves = lines
+        .iter()
+        .filter(|line| line["signal"]["event"] == "quic.path_changed");
+    assert_eq!(moves.count(), 1);
+}
