@@ -38,7 +38,7 @@ use crate::options::Options;
 pub struct Endpoint {
     pub(crate) stack: Stack,
     attachments: Arc<Attachments>,
-    device: Box<dyn Device>,
+    pub(crate) device: Box<dyn Device>,
     pub(crate) connections: ByHandle<State>,
     /// Handles about which something changed, where somebody asks for them.
     changed: Option<Vec<Handle>>,

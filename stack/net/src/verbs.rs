@@ -24,7 +24,8 @@ pub struct Verbs<'a> {
     stack: &'a mut Stack,
     /// What is posted leaves before the device is asked for packets.
     wrote: &'a mut Option<Instant>,
-    now: Instant,
+    /// Read only for what needs the time: who spins polls its queue again and again.
+    clock: &'a mut dyn crate::Device,
 }
 
 impl Endpoint {
@@ -41,10 +42,9 @@ impl Endpoint {
     /// # Errors
     /// [`VerbsError::Unsupported`] when its program takes no work on registered memory.
     pub fn verbs(&mut self) -> Result<Verbs<'_>, VerbsError> {
-        let now = self.request_time();
         if self.verbs.is_none() {
             // Pairs of a process that begins anew have other numbers.
-            let seed = (now.as_nanos() / 1000) as u32;
+            let seed = (self.device.now().as_nanos() / 1000) as u32;
             self.verbs = Some(Device::new(&self.stack, seed)?);
         }
         let device = self.verbs.as_mut().ok_or(VerbsError::Unsupported)?;
@@ -52,12 +52,19 @@ impl Endpoint {
             device,
             stack: &mut self.stack,
             wrote: &mut self.wrote,
-            now,
+            clock: &mut *self.device,
         })
     }
 }
 
 impl Verbs<'_> {
+    /// The time of a request. What was posted before leaves at the latest one's: see [`Endpoint::request_time`].
+    fn now(&mut self) -> Instant {
+        let now = self.clock.now();
+        *self.wrote = self.wrote.map(|_| now);
+        now
+    }
+
     /// A new protection domain: `ibv_alloc_pd`.
     pub fn protection_domain(&mut self) -> ProtectionDomain {
         self.device.protection_domain()
@@ -110,7 +117,8 @@ impl Verbs<'_> {
     /// # Errors
     /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
     pub fn connect(&mut self, pair: QueuePair, connection: &Connection) -> Result<(), VerbsError> {
-        self.device.connect(self.stack, self.now, pair, connection)
+        let now = self.now();
+        self.device.connect(self.stack, now, pair, connection)
     }
 
     /// From INIT to RTS without a peer: the pair sends and takes unreliable datagrams.
@@ -134,8 +142,9 @@ impl Verbs<'_> {
     /// # Errors
     /// [`VerbsError::Full`] until completions make room; see [`Device::post_send`].
     pub fn post_send(&mut self, pair: QueuePair, request: &SendRequest) -> Result<(), VerbsError> {
-        *self.wrote = Some(self.now);
-        self.device.post_send(self.stack, self.now, pair, request)
+        let now = self.now();
+        *self.wrote = Some(now);
+        self.device.post_send(self.stack, now, pair, request)
     }
 
     /// Posts memory for one message: `ibv_post_recv`.
@@ -143,7 +152,8 @@ impl Verbs<'_> {
     /// # Errors
     /// [`VerbsError::Full`] until completions make room; see [`Device::post_receive`].
     pub fn post_receive(&mut self, pair: QueuePair, id: u64, local: Slice) -> Result<(), VerbsError> {
-        self.device.post_receive(self.stack, self.now, pair, id, local)
+        let now = self.now();
+        self.device.post_receive(self.stack, now, pair, id, local)
     }
 
     /// The oldest completion that was not taken yet: `ibv_poll_cq`.
@@ -171,6 +181,7 @@ impl Verbs<'_> {
 
     /// Ends a queue pair: `ibv_destroy_qp`.
     pub fn destroy(&mut self, pair: QueuePair) {
-        self.device.destroy(self.stack, self.now, pair);
+        let now = self.now();
+        self.device.destroy(self.stack, now, pair);
     }
 }

@@ -152,11 +152,34 @@ fn selective_repeat_sends_again_what_is_missing_and_no_more() {
     assert!(all > 1.09 * 1.2, "{all}");
 }
 
+/// What writes carry, in Gbit/s, with so many bytes under way, over a line of 10 Gbit/s and a round trip of 1 ms.
+fn rate(window: u64) -> f64 {
+    let text = format!(
+        "program = '{}'\nduration = '10s'\nparams = {{ WINDOW = {window}, LINK_RATE = 0 }}\n\
+         host = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ rate = '10Gbit/s', delay = '500us' }} }}]\n\
+         flow = [{{ from = 'a', to = 'b', works = {{ count = 200, size = '64kB', kinds = ['write'], depth = 100 }} }}]\n",
+        roce().join("roce.mtp").display()
+    );
+    let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+    let report = good(&scenario);
+    let flow = &report.flows[0].forward;
+    flow.bytes as f64 * 8.0 / flow.seconds.expect("it ends") / 1e9
+}
+
+/// 65,536 bytes in each round trip are 0.52 Gbit/s, 524,288 bytes 4.2 Gbit/s.
+#[test]
+fn a_window_bounds_what_is_under_way_and_a_larger_one_fills_a_longer_line() {
+    let [small, large] = [65_536, 524_288].map(rate);
+    assert!((0.4..0.53).contains(&small), "{small}");
+    assert!((3.5..4.2).contains(&large), "{large}");
+}
+
 /// Five hosts write into one for 60 ms: what the queue before its line holds on average, and Jain's index of what they wrote
 /// in the second half of that time.
 fn incast(link_rate: u64) -> (f64, f64) {
     let mut text = format!(
-        "program = '{}'\nduration = '1s'\nidle_packets = 0\nparams = {{ LINK_RATE = {link_rate} }}\n\
+        "program = '{}'\nduration = '1s'\nidle_packets = 0\nparams = {{ LINK_RATE = {link_rate}, WINDOW = 65536 }}\n\
          [topology]\nkind = 'dumbbell'\nhosts = 5\n\
          host_link = {{ rate = '10Gbit/s', delay = '1us' }}\ncore_link = {{ rate = '10Gbit/s', delay = '1us' }}\n\
          switch = {{ mark_above = '5kB', mark_all_above = '200kB', mark_share = '1%', pfc_xoff = '400kB', \

@@ -20,7 +20,7 @@ fn scenario(program: &str, percent: f64, millis: u64) -> String {
          duration = \"10s\"\n\
          idle_packets = 0\n\
          program = \"{program}\"\n\
-         params = {{ LINK_RATE = 0 }}\n\
+         params = {{ LINK_RATE = 0, WINDOW = 65536 }}\n\
          host = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
          [[link]]\n\
          between = [\"a\", \"b\"]\n\

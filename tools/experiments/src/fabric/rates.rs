@@ -20,7 +20,7 @@ fn scenario(senders: usize, link_rate: u64, millis: u64) -> String {
          duration = \"10s\"\n\
          idle_packets = 0\n\
          program = \"roce\"\n\
-         params = {{ LINK_RATE = {link_rate} }}\n\
+         params = {{ LINK_RATE = {link_rate}, WINDOW = 65536 }}\n\
          [topology]\n\
          kind = \"dumbbell\"\n\
          hosts = {senders}\n\
