@@ -15,4 +15,4 @@ mod carrier;
 mod stack;
 
 pub use carrier::MtpCarrier;
-pub use stack::{MtpIncoming, MtpListener, MtpOptions, MtpStack};
+pub use stack::{MtpIncoming, MtpListener, MtpOptions, MtpStack, SOCKETS};

@@ -79,6 +79,9 @@ fn known(set: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// What stands for the interface of a stack that is at sockets of the host.
+pub const SOCKETS: &str = "udp";
+
 /// A transport program on a device. Clones are the same stack.
 #[derive(Clone)]
 pub struct MtpStack {
@@ -121,6 +124,12 @@ impl MtpStack {
     #[must_use]
     pub fn interface(&self) -> &str {
         &self.interface
+    }
+
+    /// The same; none at sockets of the host, for which the kernel chooses one for each peer.
+    #[must_use]
+    pub fn own_interface(&self) -> Option<&str> {
+        Some(self.interface()).filter(|name| *name != SOCKETS)
     }
 
     /// The network that drives it.

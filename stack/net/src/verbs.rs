@@ -126,7 +126,8 @@ impl Verbs<'_> {
     /// # Errors
     /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
     pub fn open_datagrams(&mut self, pair: QueuePair, datagrams: &Datagrams) -> Result<(), VerbsError> {
-        self.device.open_datagrams(self.stack, self.now, pair, datagrams)
+        let now = self.now();
+        self.device.open_datagrams(self.stack, now, pair, datagrams)
     }
 
     /// A pair whose datagram could not be sent (SQE) sends again.
@@ -134,7 +135,8 @@ impl Verbs<'_> {
     /// # Errors
     /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
     pub fn to_ready_to_send(&mut self, pair: QueuePair) -> Result<(), VerbsError> {
-        self.device.to_ready_to_send(self.stack, self.now, pair)
+        let now = self.now();
+        self.device.to_ready_to_send(self.stack, now, pair)
     }
 
     /// Posts work: `ibv_post_send`.

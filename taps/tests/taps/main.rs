@@ -4,6 +4,7 @@ mod connections;
 mod groups;
 mod logs;
 mod messages;
+mod programs;
 mod security;
 mod table;
 

@@ -66,8 +66,8 @@ impl Transport for Mtp {
             None => (transport.to_owned(), Handshake::Transport),
         };
         let connect = |transport: Arc<Mtp>, address| async move { Ok(transport.connect(address).await?) };
-        let candidate =
-            Candidate::to_address(self, address, &transport, Some(self.stack.interface()), connect);
+        let interface = self.stack.own_interface();
+        let candidate = Candidate::to_address(self, address, &transport, interface, connect);
         vec![Candidate {
             priority: self.priority,
             security: self.features().security,

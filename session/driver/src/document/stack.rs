@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use hawser_carrier_mtp::MtpStack;
+use hawser_carrier_mtp::{MtpStack, SOCKETS};
 use hawser_net::host::{self, DeviceSpec, Setup};
 use hawser_net::{Endpoint, Network, OpenError};
 
@@ -68,7 +68,7 @@ impl Stack {
         match &self.setup.device {
             DeviceSpec::Tun(name) | DeviceSpec::Packet(name) => name,
             // The kernel chooses one for each peer.
-            DeviceSpec::Udp(_) => "udp",
+            DeviceSpec::Udp(_) => SOCKETS,
         }
     }
 
