@@ -145,7 +145,7 @@ impl Device {
     ) -> Result<(), VerbsError> {
         let remote = SocketAddr::new(connection.remote, PORT);
         let options = connection.receiving();
-        self.receive(stack, now, pair, (Some(remote), &options, &connection.sending()))
+        self.receive(stack, now, pair, Some(remote), [&options, &connection.sending()])
     }
 
     /// INIT becomes RTS: the pair sends datagrams to pairs of its kind on any host, and takes theirs (UD).
@@ -164,7 +164,7 @@ impl Device {
             (abi::OPT_PAIR_DATAGRAMS, datagrams.key.into()),
         ];
         let sending = [(abi::OPT_PAIR_FIRST, datagrams.first_packet.into())];
-        self.receive(stack, now, pair, (None, &options, &sending))?;
+        self.receive(stack, now, pair, None, [&options, &sending])?;
         self.to_ready_to_send(stack, now, pair)
     }
 
@@ -175,7 +175,8 @@ impl Device {
         stack: &mut Stack,
         now: Instant,
         pair: QueuePair,
-        (remote, options, sending): (Option<SocketAddr>, &[(u32, u64)], &[(u32, u64)]),
+        remote: Option<SocketAddr>,
+        [options, sending]: [&[(u32, u64)]; 2],
     ) -> Result<(), VerbsError> {
         let there = self.pair(pair)?;
         expect(there, QueuePairState::Init, "become RTR")?;
