@@ -256,8 +256,8 @@ const TRANSPORTS: [&str; 9] = [
     "QUIC",
     "SCTP/UDP",
     "session",
-    "program/TUN",
-    "program/AF_PACKET",
+    "mtp-tcp",
+    "mtp-quic-lite",
 ];
 
 /// What policies call a transport that races call so.

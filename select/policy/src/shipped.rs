@@ -3,7 +3,7 @@
 //! The profiles say what an abstract property means; a policy for each transport says what it is, immutably, so that
 //! a demand which it cannot fulfil rejects it. These are policies because a row of the CIB has to have
 //! whatever is immutable before it is asked. They are documents like anyone's, in `select/policy/shipped/`. The values of `transport` are `TCP`,
-//! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `program/TUN`, `program/AF_PACKET`, `session`;
+//! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `mtp-tcp`, `mtp-quic-lite`, `session`;
 //! `reliable` means any of them that fits.
 
 use crate::document::{self, Diagnostic, Format};
@@ -158,8 +158,8 @@ mod tests {
             "SCTP/UDP",
             "MPTCP",
             "TCP",
-            "program/TUN",
-            "program/AF_PACKET",
+            "mtp-tcp",
+            "mtp-quic-lite",
         ];
         assert_eq!(transports("{}"), all);
     }

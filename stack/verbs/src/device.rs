@@ -15,6 +15,8 @@ use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, Queu
 
 /// Places for inline bytes: one more than works may be posted.
 const PLACES: u64 = 129;
+/// Completions that wait to be polled from a queue, beyond which nothing more is posted that would be reported there.
+const COMPLETIONS: usize = 16_384;
 /// Receives that may be posted before a pair answers its peer.
 const EARLY: usize = 256;
 /// The port of RoCEv2.
@@ -243,6 +245,8 @@ impl Device {
         pair: QueuePair,
         request: &SendRequest,
     ) -> Result<(), VerbsError> {
+        let queue = self.pair(pair)?.config.send_queue;
+        self.has_room(queue)?;
         let there = self.pair(pair)?;
         use QueuePairState::{Error, ReadyToSend, SendQueueError};
         let (ReadyToSend | SendQueueError | Error, Some(handle)) = (there.state, there.handle) else {
@@ -276,6 +280,8 @@ impl Device {
         id: u64,
         local: Slice,
     ) -> Result<(), VerbsError> {
+        let queue = self.pair(pair)?.config.receive_queue;
+        self.has_room(queue)?;
         let there = self.pair(pair)?;
         let work = WorkRequest {
             id,
@@ -295,6 +301,13 @@ impl Device {
                 Ok(())
             }
             (_, None) => Err(VerbsError::Full),
+        }
+    }
+
+    fn has_room(&self, queue: CompletionQueue) -> Result<(), VerbsError> {
+        match self.queues.get(queue.0) {
+            Some(queue) if queue.len() >= COMPLETIONS => Err(VerbsError::Full),
+            _ => Ok(()),
         }
     }
 

@@ -12,7 +12,8 @@
 //!
 //! # Limits
 //! A work request has one piece of memory (`max_sge` 1); a queue pair has at most 128 works and 256 receives posted; a
-//! message has at most 2 GiB. Addresses of a region count from its first byte (`IBV_ACCESS_ZERO_BASED`).
+//! message has at most 2 GiB. While 16,384 completions of a queue wait to be polled, nothing more is posted that would be
+//! reported there. Addresses of a region count from its first byte (`IBV_ACCESS_ZERO_BASED`).
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -50,7 +51,7 @@ pub enum VerbsError {
     /// There is no such queue pair or completion queue any more.
     #[error("there is no such {0} any more")]
     Gone(&'static str),
-    /// As much is posted as there is room for: completions make some.
+    /// As much is posted as there is room for, or as many completions wait as a queue takes.
     #[error("the queue is full: poll the completion queue")]
     Full,
     /// More bytes than the call takes.

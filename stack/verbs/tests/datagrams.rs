@@ -220,3 +220,25 @@ fn pairs_with_a_peer_take_no_datagrams() {
     assert_eq!((sent.len(), sent[0].status), (1, Status::Success));
     assert_eq!(received, []);
 }
+
+/// Completions that nobody polls take a bounded place: whoever posts is told to poll.
+#[test]
+fn who_polls_no_completions_posts_no_more() {
+    let mut stage = stage(Engine::Interp);
+    let operation = Operation::Datagram {
+        to: to(&stage, 1),
+        key: KEY,
+    };
+    let request = SendRequest::inline(1, operation, b"");
+    let queue = stage.hosts[0].queue;
+    for _ in 0..16_384 / 128 {
+        for _ in 0..128 {
+            post(&mut stage, &request).expect("there is room");
+        }
+        assert!(!stage.run(|_, _| false));
+    }
+    assert_eq!(stage.hosts[0].device.waiting(queue), Ok(16_384));
+    assert_eq!(post(&mut stage, &request), Err(VerbsError::Full));
+    assert!(stage.hosts[0].device.poll(queue).is_some());
+    post(&mut stage, &request).expect("there is room again");
+}

@@ -28,7 +28,11 @@ impl Interface {
     pub fn route(&mut self, net: &mut Net) -> Result<u32, Unreachable> {
         let hop = self.next_hop(&net.dst_ip)?;
         if net.src_ip == UNSPECIFIED {
-            net.src_ip = self.source_for(&net.dst_ip, &hop).ok_or(Unreachable::Family)?;
+            let source = self.source_for(&net.dst_ip, &hop).ok_or(Unreachable::Family)?;
+            // At a socket the kernel chooses it, by what its routes are when the packet leaves.
+            if self.medium != Medium::Socket {
+                net.src_ip = source;
+            }
         } else if !self.is_ours(&net.src_ip) || is_ipv4(&net.src_ip) != is_ipv4(&net.dst_ip) {
             return Err(Unreachable::Source);
         }
@@ -43,18 +47,13 @@ impl Interface {
         Ok(self.path_mtu(net.dst_ip))
     }
 
-    /// The same for a program's packet: at a socket a source that is unset stays so, and the kernel chooses it by what its
-    /// routes are when the packet leaves.
+    /// This host's address on the way to another.
     ///
     /// # Errors
     /// As [`Interface::route`].
-    pub fn route_packet(&mut self, net: &mut Net) -> Result<u32, Unreachable> {
-        let source = net.src_ip;
-        let path_mtu = self.route(net)?;
-        if self.medium == Medium::Socket {
-            net.src_ip = source;
-        }
-        Ok(path_mtu)
+    pub fn source_towards(&mut self, destination: &[u8; 16]) -> Result<[u8; 16], Unreachable> {
+        let hop = self.next_hop(destination)?;
+        self.source_for(destination, &hop).ok_or(Unreachable::Family)
     }
 
     /// How many bytes to leave free at the front of [`TxFrame::head`] for the link and network

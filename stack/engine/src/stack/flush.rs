@@ -142,7 +142,7 @@ fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> b
         }
         _ => (net.src_port, net.dst_port) = (0, 0),
     }
-    match interface.route_packet(net) {
+    match interface.route(net) {
         // A packet too big for the path leaves nevertheless: what a router reports of it reaches the
         // flow that sent it, which may know of the path only from there.
         Ok(_) => {

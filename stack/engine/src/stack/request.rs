@@ -154,6 +154,10 @@ impl Stack {
             .interface
             .route(&mut net)
             .map_err(RequestError::Unreachable)?;
+        if net.src_ip == ANYBODY.0 {
+            let source = self.interface.source_towards(&net.dst_ip);
+            net.src_ip = source.map_err(RequestError::Unreachable)?;
+        }
         Ok((net.src_ip, (net.dst_ip, peer.port()), path_mtu))
     }
 

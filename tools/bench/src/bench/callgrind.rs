@@ -32,14 +32,14 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// These engines beside smoltcp, with transfers of at most so many MiB.
+    /// These engines alone, with transfers of at most so many MiB.
     pub(crate) fn of(engines: &[&str], size: u64) -> Self {
         Self {
             engines: engines.iter().map(|&engine| engine.to_owned()).collect(),
             window: 256,
             size: Some(size),
             params: Vec::new(),
-            no_peer: false,
+            no_peer: true,
         }
     }
 }

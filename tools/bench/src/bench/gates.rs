@@ -20,9 +20,10 @@ struct Gate {
 ///
 /// The larger transfer in MiB. With 1 MiB, one program counted 1.19 to 1.23 from run to run.
 const TRANSFER: u64 = 16;
-/// Instructions for a data packet: generated code as a multiple of smoltcp's, which the same compiler made;
-/// code by hand in the same engine likewise; generated code as a multiple of code by hand.
-const PACKET_LIMITS: [f64; 3] = [1.26, 1.08, 1.23];
+/// Instructions for a data packet by generated code (6,736) and by code by hand in the same engine (5,792), and the
+/// first as a multiple of the second. They are no multiples of smoltcp's: how the compiler inlines that moved its count
+/// by 5 % from one build to another, while nothing of it had changed and ours moved by 0.2 %.
+const PACKET_LIMITS: [f64; 3] = [6_900.0, 5_940.0, 1.23];
 /// Instructions for ranking 100 candidates under 50 policies (3,709,903, in 0.87 ms), and for a selection that
 /// is remembered (78).
 const RANKING_LIMITS: [f64; 2] = [4_100_000.0, 100.0];
@@ -66,17 +67,17 @@ pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
 fn packets(common: &Common) -> Result<[Gate; 3], Failure> {
     let report = callgrind::run(&callgrind::Args::of(&["native", "handwritten"], TRANSFER), common)?;
     let per_packet = |row| figure(&report, row, "per data packet");
-    let [native, by_hand, peer] = [per_packet(0)?, per_packet(1)?, per_packet(2)?];
+    let [native, by_hand] = [per_packet(0)?, per_packet(1)?];
     let [native_limit, by_hand_limit, programmability_limit] = PACKET_LIMITS;
     Ok([
         Gate {
-            name: "a packet, generated code / smoltcp",
-            count: native / peer,
+            name: "a packet, generated code",
+            count: native,
             limit: native_limit,
         },
         Gate {
-            name: "a packet, code by hand / smoltcp",
-            count: by_hand / peer,
+            name: "a packet, code by hand",
+            count: by_hand,
             limit: by_hand_limit,
         },
         Gate {

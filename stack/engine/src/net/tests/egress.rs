@@ -125,11 +125,11 @@ fn a_source_that_a_program_leaves_unset_is_the_kernels_at_a_socket() {
     for (medium, left) in [(Medium::Socket, "::"), (Medium::Ip, "192.0.2.2")] {
         let own = config(&[("192.0.2.2", 24)], &[]);
         let mut interface = Interface::new(own, &caps(medium)).unwrap();
-        let (mut unset, mut asked) = (to("198.51.100.1"), to("198.51.100.1"));
-        assert_eq!(interface.route_packet(&mut unset), Ok(1500));
-        assert_eq!(from_bytes(unset.src_ip), ip(left));
-        assert_eq!(interface.route(&mut asked), Ok(1500));
-        assert_eq!(from_bytes(asked.src_ip), ip("192.0.2.2"));
+        let mut net = to("198.51.100.1");
+        assert_eq!(interface.route(&mut net), Ok(1500));
+        assert_eq!(from_bytes(net.src_ip), ip(left));
+        let source = interface.source_towards(&net.dst_ip).map(from_bytes);
+        assert_eq!(source, Ok(ip("192.0.2.2")));
     }
 }
 
@@ -383,7 +383,8 @@ fn behind_a_socket_of_the_host_its_addresses_are_taken_and_nothing_is_answered()
     ] {
         let mut net = to(dst);
         assert_eq!(interface.route(&mut net), Ok(1500), "{dst}");
-        assert_eq!(from_bytes(net.src_ip), ip(src), "{dst}");
+        let source = interface.source_towards(&net.dst_ip).map(from_bytes);
+        assert_eq!(source, Ok(ip(src)), "{dst}");
     }
     for bad in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.255"] {
         assert_eq!(
