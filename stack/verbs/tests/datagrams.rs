@@ -160,7 +160,7 @@ fn what_cannot_leave_is_said() {
     assert_eq!(all_seen(&mut stage), [vec![], vec![]]);
 }
 
-/// A sender without a right to its memory stops (SQE), and goes on when it is told to; what is behind it is flushed.
+/// A sender without a right to its memory stops (SQE), and goes on after `to_ready_to_send`; what is behind it is flushed.
 #[test]
 fn a_failed_datagram_stops_its_sender_alone() {
     let mut stage = stage(Engine::Interp);
@@ -189,7 +189,7 @@ fn a_failed_datagram_stops_its_sender_alone() {
     assert_eq!(all_seen(&mut stage)[1].len(), 1);
 }
 
-/// Work of one kind of pair says nothing to pairs of the other kind.
+/// Pairs of one kind drop what is sent to the other, and refuse its work.
 #[test]
 fn pairs_with_a_peer_take_no_datagrams() {
     let mut stage = Stage::new(&program(Engine::Interp), 5, |_: &mut Connection| {});
@@ -221,7 +221,7 @@ fn pairs_with_a_peer_take_no_datagrams() {
     assert_eq!(received, []);
 }
 
-/// Completions that nobody polls take a bounded place: whoever posts is told to poll.
+/// Completions that nobody polls take a bounded place: whoever posts has to poll first.
 #[test]
 fn who_polls_no_completions_posts_no_more() {
     let mut stage = stage(Engine::Interp);
