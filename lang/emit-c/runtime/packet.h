@@ -391,6 +391,7 @@ static inline bool hw_packet_sum_valid(const hw_packet *packet, uint64_t from, u
 typedef struct hw_crc_field {
     uint32_t at;     /* bits before it */
     bool in_trailer; /* otherwise it counts as zeros itself */
+    uint32_t plain;  /* the byte of the header from which on all count as they are */
     uint32_t spans;
     const uint32_t (*span)[2]; /* first bit and number of bits */
 } hw_crc_field;
@@ -434,7 +435,8 @@ static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) 
 
 /* Adds the header: masked spans as ones, the field itself as zeros. */
 static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, const uint8_t *p, uint64_t len) {
-    for (uint64_t i = 0; i < len; i++) {
+    uint64_t masked = hw_min(len, field->plain);
+    for (uint64_t i = 0; i < masked; i++) {
         uint8_t byte = p[i];
         for (unsigned n = 0; n < 8; n++) {
             uint64_t bit = i * 8 + n;
@@ -447,7 +449,7 @@ static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, co
         }
         crc = hw_crc_byte(crc, byte);
     }
-    return crc;
+    return hw_crc_add(crc, p + masked, len - masked);
 }
 
 /* The CRC-32 of a received packet, `seed` that of what stands in front: header from `at`, payload from

@@ -34,6 +34,14 @@ impl CrcField<'_> {
         })
     }
 
+    /// From which byte of the header on all count as they are.
+    #[must_use]
+    pub fn plain_from(&self) -> usize {
+        let own = if self.in_trailer { 0 } else { self.at + u32::BITS };
+        let ends = self.masked.iter().map(|(at, bits)| at + bits);
+        ends.fold(own, u32::max).div_ceil(8) as usize
+    }
+
     /// The four bytes of a value on the wire: what stands in front of a packet in InfiniBand's invariant
     /// CRC makes it that of a frame, whose least significant byte goes first.
     #[must_use]

@@ -137,9 +137,10 @@ impl Emitter<'_> {
             ));
         }
         s.out.line(&format!(
-            "const hw_crc_field crc = {{{}, {}, {}, {pointer}}};",
+            "const hw_crc_field crc = {{{}, {}, {}, {}, {pointer}}};",
             field.at,
             field.in_trailer,
+            field.plain_from(),
             spans.len()
         ));
         let seed = if field.invariant { "packet->crc" } else { "0" };

@@ -64,10 +64,7 @@ impl Crc {
         };
         let mut crc = Crc32::after(seed);
         let covered = if self.in_trailer { at } else { frame.head.len() };
-        // Up to here bytes may count otherwise than they are.
-        let last = self.masked.iter().map(|(at, bits)| at + bits).max().unwrap_or(0);
-        let own = if self.in_trailer { 0 } else { self.at + u32::BITS };
-        let plain = (start + last.max(own).div_ceil(8) as usize).min(covered);
+        let plain = (start + field.plain_from()).min(covered);
         for (i, byte) in frame.head[start..plain].iter().enumerate() {
             crc.update(&[field.counted(i, *byte)]);
         }
