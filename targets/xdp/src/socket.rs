@@ -17,6 +17,9 @@ use crate::shared::{Buffers, Consumer, Producer};
 
 /// Buffers for frames that are received: 3 MB of full-sized ones.
 pub(crate) const RECEIVE: u32 = 2048;
+/// Entries of the ring by which they go to the kernel: it may give frames out before it says that it has taken their buffers,
+/// so each may be in there twice.
+const FILL_RING: u32 = 2 * RECEIVE;
 /// Buffers for frames that are sent: those of the ring, and those that the kernel has taken from it and not given back.
 pub(crate) const SEND: u32 = 1024;
 /// Frames that may wait for the device, a quarter of a millisecond of them at 10 Gbit/s.
@@ -85,14 +88,14 @@ impl Socket {
 
     fn map(fd: OwnedFd) -> io::Result<Socket> {
         let socket = fd.as_fd();
-        sockopt::set_xdp_umem_fill_ring_size(socket, RECEIVE)?;
+        sockopt::set_xdp_umem_fill_ring_size(socket, FILL_RING)?;
         sockopt::set_xdp_umem_completion_ring_size(socket, SEND)?;
         sockopt::set_xdp_rx_ring_size(socket, RECEIVE)?;
         sockopt::set_xdp_tx_ring_size(socket, SEND_RING)?;
         sockopt::set_socket_send_buffer_size(socket, IN_KERNEL)?;
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
         Ok(Socket {
-            fill: Producer::map(socket, XDP_UMEM_PGOFF_FILL_RING, offsets.fr, RECEIVE)?,
+            fill: Producer::map(socket, XDP_UMEM_PGOFF_FILL_RING, offsets.fr, FILL_RING)?,
             arrivals: Consumer::map(socket, XDP_PGOFF_RX_RING, offsets.rx, RECEIVE)?,
             departures: Producer::map(socket, XDP_PGOFF_TX_RING, offsets.tx, SEND_RING)?,
             sent: Consumer::map(socket, XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, SEND)?,
