@@ -95,9 +95,8 @@ impl Interface {
 
 /// A socket of no network, which any user may ask about interfaces by.
 fn ask_by() -> Result<UnixDatagram, OpenError> {
-    UnixDatagram::unbound().map_err(|error: io::Error| {
-        OpenError::io("open a socket to read the interface's properties")(error)
-    })
+    UnixDatagram::unbound()
+        .map_err(|error: io::Error| OpenError::io("open a socket to read the interface's properties")(error))
 }
 
 #[cfg(test)]

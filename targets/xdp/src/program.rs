@@ -83,12 +83,20 @@ impl Program {
         let name = || interface.name.clone();
         let attach = |mode| self.link(interface.index, mode);
         let native = match attach(XDP_FLAGS_DRV_MODE) {
-            Ok(link) => return Ok(Attached { link, is_native: true }),
+            Ok(link) => {
+                return Ok(Attached {
+                    link,
+                    is_native: true,
+                });
+            }
             Err(error) if is_taken(&error) => return Err(OpenError::Busy { name: name() }),
             Err(error) => error,
         };
         match attach(XDP_FLAGS_SKB_MODE) {
-            Ok(link) => Ok(Attached { link, is_native: false }),
+            Ok(link) => Ok(Attached {
+                link,
+                is_native: false,
+            }),
             Err(error) if is_taken(&error) => Err(OpenError::Busy { name: name() }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(About(&interface.name).call("attach an XDP program", error))

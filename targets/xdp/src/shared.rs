@@ -184,7 +184,14 @@ impl<T: Entry> Ring<T> {
     fn entry(&self) -> *mut T {
         let index = (self.own & (self.size - 1)) as usize;
         // SAFETY: less than `size` entries behind the first one, as the mapping is long.
-        unsafe { self.memory.at.as_ptr().add(self.offsets.desc as usize).cast::<T>().add(index) }
+        unsafe {
+            self.memory
+                .at
+                .as_ptr()
+                .add(self.offsets.desc as usize)
+                .cast::<T>()
+                .add(index)
+        }
     }
 }
 
@@ -194,7 +201,12 @@ pub(crate) struct Producer<T>(Ring<T>);
 
 impl<T: Entry> Producer<T> {
     /// See [`Ring::map`].
-    pub(crate) fn map(socket: BorrowedFd<'_>, page: u64, offsets: XdpRingOffset, size: u32) -> io::Result<Self> {
+    pub(crate) fn map(
+        socket: BorrowedFd<'_>,
+        page: u64,
+        offsets: XdpRingOffset,
+        size: u32,
+    ) -> io::Result<Self> {
         Ring::map(socket, page, offsets, size).map(Producer)
     }
 
@@ -246,7 +258,12 @@ pub(crate) struct Consumer<T>(Ring<T>);
 
 impl<T: Entry> Consumer<T> {
     /// See [`Ring::map`].
-    pub(crate) fn map(socket: BorrowedFd<'_>, page: u64, offsets: XdpRingOffset, size: u32) -> io::Result<Self> {
+    pub(crate) fn map(
+        socket: BorrowedFd<'_>,
+        page: u64,
+        offsets: XdpRingOffset,
+        size: u32,
+    ) -> io::Result<Self> {
         Ring::map(socket, page, offsets, size).map(Consumer)
     }
 

@@ -55,13 +55,18 @@ pub(crate) struct Binding {
 
 impl Socket {
     /// Opens a socket whose frames lie in `buffers`, and binds it.
-    pub(crate) fn open(interface: &Interface, buffers: &Buffers, binding: Binding) -> Result<Socket, OpenError> {
+    pub(crate) fn open(
+        interface: &Interface,
+        buffers: &Buffers,
+        binding: Binding,
+    ) -> Result<Socket, OpenError> {
         let about = About(&interface.name);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None).map_err(|errno| match errno {
-            Errno::AFNOSUPPORT => about.kernel("AF_XDP sockets (CONFIG_XDP_SOCKETS)"),
-            _ => about.call("open an AF_XDP socket", errno.into()),
-        })?;
+        let fd =
+            socket_with(AddressFamily::XDP, SocketType::RAW, flags, None).map_err(|errno| match errno {
+                Errno::AFNOSUPPORT => about.kernel("AF_XDP sockets (CONFIG_XDP_SOCKETS)"),
+                _ => about.call("open an AF_XDP socket", errno.into()),
+            })?;
         register(fd.as_fd(), buffers).map_err(|errno| match errno {
             Errno::NOBUFS => OpenError::Memory {
                 name: interface.name.clone(),
@@ -69,7 +74,8 @@ impl Socket {
             },
             _ => about.call("register the buffers of frames", errno.into()),
         })?;
-        let socket = Socket::map(fd).map_err(|error| about.call("set the AF_XDP socket's rings up", error))?;
+        let socket =
+            Socket::map(fd).map_err(|error| about.call("set the AF_XDP socket's rings up", error))?;
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
         flags.set(SocketAddrXdpFlags::XDP_USE_SG, binding.in_pieces);
         flags.set(SocketAddrXdpFlags::XDP_COPY, binding.copies);

@@ -62,7 +62,11 @@ impl fmt::Display for Mode {
             "{} XDP, {}, {}",
             choose(self.is_native, "native", "generic"),
             choose(self.is_zero_copy, "zero copy", "copied by the kernel"),
-            choose(self.is_in_pieces, "frames in several buffers", "a buffer for each frame")
+            choose(
+                self.is_in_pieces,
+                "frames in several buffers",
+                "a buffer for each frame"
+            )
         )
     }
 }
@@ -132,8 +136,8 @@ impl XdpWire {
         let [small, large] = BUFFER_BYTES;
         let size = if frame <= small - HEADROOM { small } else { large };
         let is_in_pieces = frame > size - HEADROOM;
-        let (buffers, mut spare) = Buffers::new(size, RECEIVE + SEND)
-            .map_err(|error| about.call("map memory for frames", error))?;
+        let (buffers, mut spare) =
+            Buffers::new(size, RECEIVE + SEND).map_err(|error| about.call("map memory for frames", error))?;
         let program = Program::load(&interface, own, &options.addresses, is_in_pieces)?;
         let attached = program.attach(&interface)?;
         let binding = Binding {
@@ -226,7 +230,9 @@ impl XdpWire {
         let name = &self.interface.name;
         io::Error::new(
             io::ErrorKind::NotConnected,
-            format!("the interface '{name}' was removed, and the device xdp:{name} with it: open it again once it is back"),
+            format!(
+                "the interface '{name}' was removed, and the device xdp:{name} with it: open it again once it is back"
+            ),
         )
     }
 

@@ -107,14 +107,21 @@ fn exchange(wire: &mut impl Wire, own: [u8; 6], far: &mut PacketWire, lengths: &
         send(wire, std::slice::from_ref(&there))?;
         send(far, std::slice::from_ref(&here))?;
         assert!(receive(far, 1, TIMEOUT)? == [whole(&there)], "{len} bytes sent");
-        assert!(receive(wire, 1, TIMEOUT)? == [whole(&here)], "{len} bytes received");
+        assert!(
+            receive(wire, 1, TIMEOUT)? == [whole(&here)],
+            "{len} bytes received"
+        );
     }
     Ok(())
 }
 
 pub(crate) fn every_length_arrives_in_both_directions() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(1500)?;
-    assert!(wire.mode().is_native && !wire.mode().is_in_pieces, "{}", wire.mode());
+    assert!(
+        wire.mode().is_native && !wire.mode().is_in_pieces,
+        "{}",
+        wire.mode()
+    );
     let lengths: Vec<usize> = (46..=1500).collect();
     let own = wire.mac();
     exchange(&mut wire, own, &mut far, &lengths)?;
@@ -142,7 +149,11 @@ pub(crate) fn jumbo_frames_take_several_buffers() -> TestResult {
 pub(crate) fn a_driver_that_refuses_leaves_generic_xdp() -> TestResult {
     let peer = lay(1500, 9000)?;
     let mut wire = open()?;
-    assert!(!wire.mode().is_native && !wire.mode().is_zero_copy, "{}", wire.mode());
+    assert!(
+        !wire.mode().is_native && !wire.mode().is_zero_copy,
+        "{}",
+        wire.mode()
+    );
     let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
     let own = wire.mac();
     exchange(&mut wire, own, &mut far, &[46, 200, 1500])?;

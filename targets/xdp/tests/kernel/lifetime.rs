@@ -37,7 +37,10 @@ pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
     BufReader::new(holder.stdout.take().ok_or("it prints")?).read_line(&mut line)?;
     assert!(line.starts_with("native XDP"), "{line}");
     let held = shown()?;
-    assert!(held.contains("prog/xdp") && held.contains("promiscuity 1"), "{held}");
+    assert!(
+        held.contains("prog/xdp") && held.contains("promiscuity 1"),
+        "{held}"
+    );
     holder.kill()?;
     holder.wait()?;
     let begin = Instant::now();

@@ -46,7 +46,10 @@ fn main() -> ExitCode {
             }
             _ => match reason.is::<hawser_host::netns::NamespaceError>() {
                 true => {
-                    skip("a wire by AF_XDP, whose eBPF takes root and a network namespace", reason);
+                    skip(
+                        "a wire by AF_XDP, whose eBPF takes root and a network namespace",
+                        reason,
+                    );
                     ExitCode::SUCCESS
                 }
                 false => {
@@ -56,7 +59,9 @@ fn main() -> ExitCode {
             },
         };
     }
-    run(TESTS.iter().map(|&(name, test)| (name, move || in_namespace(test))))
+    run(TESTS
+        .iter()
+        .map(|&(name, test)| (name, move || in_namespace(test))))
 }
 
 /// Runs a test in a fresh network namespace.
