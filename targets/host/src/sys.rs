@@ -218,6 +218,17 @@ pub(crate) fn set_option<T: Plain>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, len) }).map(drop)
 }
 
+/// Has system calls on a socket poll its device's queue themselves for up to `limit`, rather than wait for its interrupts
+/// (`socket(7)`).
+///
+/// # Errors
+/// When the kernel knows no busy polling, or the process lacks CAP_NET_ADMIN.
+pub fn set_busy_poll(socket: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
+    let limit = c_int::try_from(limit.as_micros()).unwrap_or(c_int::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, &1)?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &limit)
+}
+
 /// The part of `struct ifreq` behind the name, as the requests used here see it.
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_host::{Clock, Interface, WireCounters};
+use hawser_host::{Clock, Interface, WireCounters, set_busy_poll};
 use hawser_time::Instant;
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
@@ -31,6 +31,8 @@ const BATCH: usize = 64;
 /// How often an idle wire looks whether its interface is still there: a socket whose interface was removed is never
 /// readable.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long a system call polls the device's queue: that it may is what counts, since sockets that do not block look once.
+const BUSY_POLL: Duration = Duration::from_micros(20);
 
 /// How a wire is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub struct Mode {
     pub is_zero_copy: bool,
     /// A frame may take more than one buffer.
     pub is_in_pieces: bool,
+    /// A system call polls the device's queue as well, rather than leave that to its interrupts.
+    pub polls_device: bool,
 }
 
 impl fmt::Display for Mode {
@@ -59,14 +63,15 @@ impl fmt::Display for Mode {
         let choose = |is, yes, no| if is { yes } else { no };
         write!(
             f,
-            "{} XDP, {}, {}",
+            "{} XDP, {}, {}, {}",
             choose(self.is_native, "native", "generic"),
             choose(self.is_zero_copy, "zero copy", "copied by the kernel"),
             choose(
                 self.is_in_pieces,
                 "frames in several buffers",
                 "a buffer for each frame"
-            )
+            ),
+            choose(self.polls_device, "busy polling", "no busy polling")
         )
     }
 }
@@ -160,6 +165,7 @@ impl XdpWire {
                 .is_zero_copy()
                 .map_err(|error| about.call("read how the AF_XDP socket works", error))?,
             is_in_pieces,
+            polls_device: attached.is_native && set_busy_poll(socket.as_fd(), BUSY_POLL).is_ok(),
         };
         let caps = Caps {
             medium: Medium::Ethernet(own),
@@ -254,10 +260,9 @@ impl XdpWire {
         let mut waiting = self.socket.departures.waiting();
         while waiting > 0 && self.socket.departures.needs_wakeup() {
             self.counters.system_calls += 1;
-            match self.socket.wake() {
-                Err(Errno::NXIO | Errno::BADF) => return Err(self.gone()),
-                // The device is full or down: what waits is taken when it is not.
-                Ok(_) | Err(_) => {}
+            // Whatever else fails, the device is full or down: what waits is taken when it is not.
+            if let Err(Errno::NXIO) = self.socket.wake() {
+                return Err(self.gone());
             }
             let left = self.socket.departures.waiting();
             if left == waiting {

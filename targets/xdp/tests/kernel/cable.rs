@@ -42,11 +42,15 @@ pub(crate) fn lay(mtu: u32, peers_mtu: u32) -> TestResult<Namespace> {
 }
 
 pub(crate) fn open() -> TestResult<XdpWire> {
+    open_on(DEVICE)
+}
+
+pub(crate) fn open_on(name: &str) -> TestResult<XdpWire> {
     let options = XdpOptions {
         addresses: addresses(),
         ..XdpOptions::default()
     };
-    Ok(XdpWire::open(DEVICE, &options)?)
+    Ok(XdpWire::open(name, &options)?)
 }
 
 /// The wire, a packet socket at the other end, and the namespace of that.

@@ -8,7 +8,7 @@ use hawser_host::netns::Netlink;
 use hawser_host::{PacketOptions, PacketWire};
 
 use crate::TestResult;
-use crate::cable::{DEVICE, EXPERIMENT, PEER, TIMEOUT, frame, ip, lay, open, receive, send, set_up};
+use crate::cable::{DEVICE, EXPERIMENT, PEER, TIMEOUT, frame, ip, lay, open, open_on, receive, send, set_up};
 
 const ALL: [u8; 6] = [0xff; 6];
 const ARP: [u8; 2] = [0x08, 0x06];
@@ -145,19 +145,32 @@ pub(crate) fn jumbo_frames_take_several_buffers() -> TestResult {
     Ok(())
 }
 
-/// A veth whose peer has a larger MTU than an XDP program takes in the driver.
+/// A veth whose peer has a larger MTU than its driver takes an XDP program with, and a bridge, whose driver takes none.
 pub(crate) fn a_driver_that_refuses_leaves_generic_xdp() -> TestResult {
-    let peer = lay(1500, 9000)?;
-    let mut wire = open()?;
-    assert!(
-        !wire.mode().is_native && !wire.mode().is_zero_copy,
-        "{}",
-        wire.mode()
-    );
-    let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
-    let own = wire.mac();
-    exchange(&mut wire, own, &mut far, &[46, 200, 1500])?;
-    assert!(ip(&format!("link show {DEVICE}"))?.contains("xdpgeneric"));
+    for (mtu, peers_mtu, device) in [
+        (1500, 9000, DEVICE),
+        (1500, 1500, "bridge0"),
+        (9000, 9000, "bridge0"),
+    ] {
+        let peer = lay(mtu, peers_mtu)?;
+        if device != DEVICE {
+            ip(&format!("link add {device} type bridge"))?;
+            ip(&format!("link set {DEVICE} master {device}"))?;
+            ip(&format!("link set {device} up mtu {mtu}"))?;
+        }
+        let mut wire = open_on(device)?;
+        let mode = wire.mode();
+        assert!(!mode.is_native && !mode.is_zero_copy, "{mode}");
+        assert_eq!(mode.is_in_pieces, mtu == 9000);
+        assert!(ip(&format!("link show {device}"))?.contains("xdpgeneric"));
+        let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
+        let own = wire.mac();
+        exchange(&mut wire, own, &mut far, &[46, 200, mtu as usize])?;
+        drop(wire);
+        for name in [DEVICE, device].iter().take(1 + usize::from(device != DEVICE)) {
+            ip(&format!("link delete {name}"))?;
+        }
+    }
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod refusal;
 
 use std::process::ExitCode;
 
-use hawser_host::netns::{Namespace, Netlink};
+use hawser_host::netns::{Namespace, NamespaceError, Netlink};
 pub(crate) use hawser_testing::TestResult;
 use hawser_testing::{Test, is_listing, run, skip, tests};
 use hawser_xdp::OpenError;
@@ -39,25 +39,17 @@ fn main() -> ExitCode {
     if !is_listing()
         && let Err(reason) = in_namespace(|| cable::set_up(1500).map(drop))
     {
-        return match reason.downcast_ref() {
-            Some(OpenError::Permission { .. } | OpenError::UserNamespace { .. }) => {
-                skip("a wire by AF_XDP", reason);
-                ExitCode::SUCCESS
-            }
-            _ => match reason.is::<hawser_host::netns::NamespaceError>() {
-                true => {
-                    skip(
-                        "a wire by AF_XDP, whose eBPF takes root and a network namespace",
-                        reason,
-                    );
-                    ExitCode::SUCCESS
-                }
-                false => {
-                    println!("a wire by AF_XDP: {reason}");
-                    ExitCode::FAILURE
-                }
-            },
-        };
+        let lacks_privilege = reason.is::<NamespaceError>()
+            || matches!(
+                reason.downcast_ref(),
+                Some(OpenError::Permission { .. } | OpenError::UserNamespace { .. })
+            );
+        if lacks_privilege {
+            skip("AF_XDP, whose eBPF takes root", reason);
+            return ExitCode::SUCCESS;
+        }
+        println!("AF_XDP: {reason}");
+        return ExitCode::FAILURE;
     }
     run(TESTS
         .iter()
