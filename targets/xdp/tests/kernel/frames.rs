@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use hawser_engine::wire::{TxFrame, Wire};
-use hawser_host::netns::Netlink;
+use hawser_host::netns::{Netlink, set_parameter};
 use hawser_host::{PacketOptions, PacketWire};
 
 use crate::TestResult;
@@ -155,6 +155,7 @@ pub(crate) fn a_driver_that_refuses_leaves_generic_xdp() -> TestResult {
         let peer = lay(mtu, peers_mtu)?;
         if device != DEVICE {
             ip(&format!("link add {device} type bridge"))?;
+            set_parameter(&format!("net/ipv6/conf/{device}/disable_ipv6"), "1")?;
             ip(&format!("link set {DEVICE} master {device}"))?;
             ip(&format!("link set {device} up mtu {mtu}"))?;
         }
@@ -189,6 +190,40 @@ pub(crate) fn batches_take_few_system_calls() -> TestResult {
     }
     let calls = wire.counters().system_calls - calls;
     assert!(calls <= 30, "{calls} system calls to send 640 frames");
+    Ok(())
+}
+
+/// What comes while it is received, on another processor: each frame arrives, in order, or is counted as missed.
+pub(crate) fn a_flood_is_received_or_counted() -> TestResult {
+    let (mut wire, mut far, _peer) = set_up(1500)?;
+    let own = wire.mac();
+    let (rounds, each) = (2000_u32, 64);
+    let mut got: Vec<u32> = Vec::new();
+    std::thread::scope(|scope| {
+        let flood = scope.spawn(move || {
+            (0..rounds).try_for_each(|round| {
+                let number = |at: u32| (round * each + at).to_be_bytes().to_vec();
+                let frames: Vec<TxFrame> = (0..each)
+                    .map(|at| frame(own, EXPERIMENT, [number(at), vec![0; 46]].concat()))
+                    .collect();
+                send(&mut far, &frames)
+            })
+        });
+        loop {
+            let is_over = flood.is_finished();
+            let frames = receive(&mut wire, 1, SHORT)?;
+            if is_over && frames.is_empty() {
+                break;
+            }
+            for frame in frames {
+                let number = frame[14..].first_chunk().ok_or("a frame is cut short")?;
+                got.push(u32::from_be_bytes(*number));
+            }
+        }
+        flood.join().map_err(|_| "the sender panicked")?
+    })?;
+    assert!(got.is_sorted());
+    assert_eq!(got.len() as u64 + wire.missed()?, u64::from(rounds * each));
     Ok(())
 }
 

@@ -20,6 +20,7 @@ const TESTS: &[Test] = tests![
     frames::jumbo_frames_take_several_buffers,
     frames::a_driver_that_refuses_leaves_generic_xdp,
     frames::batches_take_few_system_calls,
+    frames::a_flood_is_received_or_counted,
     frames::what_the_wire_cannot_send_is_refused,
     frames::a_device_that_is_down_keeps_what_waits,
     lifetime::a_killed_process_leaves_nothing,
