@@ -28,10 +28,10 @@ const HEADROOM: u32 = 256;
 const BUFFER_BYTES: [u32; 2] = [2048, 4096];
 /// Frames per batch, at most.
 const BATCH: usize = 64;
-/// How often an idle wire looks whether its interface is still there: a socket whose interface was removed is never
+/// How often an idle wire checks whether its interface is still there: a socket whose interface was removed is never
 /// readable.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long a system call polls the device's queue: that it may is what counts, since sockets that do not block look once.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a system call polls the device's queue: that it may is what counts, since sockets that do not block poll it once.
 const BUSY_POLL: Duration = Duration::from_micros(20);
 
 /// How a wire is opened.
@@ -99,8 +99,8 @@ pub struct XdpWire {
     spare: Vec<Buffer>,
     /// There was no room for all frames: that there is again is news.
     is_full: bool,
-    /// When the wire last looked whether the interface is there.
-    looked: Instant,
+    /// When the wire last checked that the interface is there.
+    checked: Instant,
 }
 
 /// What was received and not given back.
@@ -186,7 +186,7 @@ impl XdpWire {
             batch: Batch::default(),
             spare,
             is_full: false,
-            looked: Instant::default(),
+            checked: Instant::default(),
         })
     }
 
@@ -227,7 +227,7 @@ impl XdpWire {
     /// # Errors
     /// When the socket cannot be waited for.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        let limit = limit.map_or(LOOK, |limit| limit.min(LOOK));
+        let limit = limit.map_or(CHECK_INTERVAL, |limit| limit.min(CHECK_INTERVAL));
         hawser_host::wait(self.socket.as_fd(), self.is_full, Some(limit))
     }
 
@@ -242,15 +242,15 @@ impl XdpWire {
         )
     }
 
-    /// Looks now and then whether the interface is still there.
-    fn look(&mut self) -> io::Result<()> {
+    /// Checks now and then that the interface is still there.
+    fn check(&mut self) -> io::Result<()> {
         // It costs a few nanoseconds, which counts for one who spins.
         let time = clock_gettime(ClockId::MonotonicCoarse);
         let now = Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-        if now - self.looked < LOOK {
+        if now - self.checked < CHECK_INTERVAL {
             return Ok(());
         }
-        self.looked = now;
+        self.checked = now;
         self.counters.system_calls += 1;
         self.socket.error().map_err(|_| self.gone())
     }
@@ -369,7 +369,7 @@ impl Wire for XdpWire {
         while self.batch.frames.len() < max.min(BATCH) && self.take() {}
         self.socket.arrivals.release();
         if self.batch.frames.is_empty() {
-            self.look()?;
+            self.check()?;
         } else {
             self.batch.at = Clock.now();
         }

@@ -69,7 +69,7 @@ pub(super) fn privilege() -> Result<(), KernelError> {
             return Err(Missing::Capability(name).into());
         }
     }
-    if in_user_namespace() {
+    if is_in_user_namespace() {
         Err(Missing::InitialUserNamespace.into())
     } else {
         Ok(())

@@ -27,6 +27,8 @@ pub(crate) const KERNEL_END: &str = "linux0";
 pub(crate) enum Medium {
     Tun,
     Packet,
+    /// Where eBPF can be loaded: not in a user namespace.
+    #[allow(dead_code, reason = "for the tests of tests/xdp")]
     Xdp,
 }
 

@@ -3,6 +3,7 @@
 
 #[path = "../linux/asynchronous.rs"]
 mod asynchronous;
+mod interface;
 #[path = "../linux/polled.rs"]
 #[allow(
     dead_code,
@@ -13,15 +14,12 @@ mod polled;
 #[allow(dead_code, reason = "what tests over other devices need")]
 mod stage;
 
-use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
 
 use hawser_net::host::netns::{Namespace, NamespaceError, Netlink};
 use hawser_testing::{is_listing, run, skip, tests};
 
-use stage::{DEVICE, KERNEL_END, Medium, Stage, TestResult, hawser_v4};
+use stage::{Medium, Stage, TestResult};
 
 /// Name and body.
 type Test = (&'static str, fn(&Stage) -> TestResult);
@@ -42,8 +40,8 @@ const TESTS: &[Test] = tests![
     asynchronous::fifty_at_once,
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,
-    jumbo_frames_carry_streams,
-    an_idle_stack_ends_with_its_interface,
+    interface::jumbo_frames_carry_streams,
+    interface::an_idle_stack_ends_with_its_interface,
 ];
 
 fn main() -> ExitCode {
@@ -67,44 +65,4 @@ fn on_stage(test: fn(&Stage) -> TestResult) -> TestResult {
         let stage = Stage::set_up(Medium::Xdp)?.ok_or("there is a pair of interfaces")?;
         test(&stage)
     })?
-}
-
-/// With an MTU of 9000 bytes a segment takes three buffers.
-fn jumbo_frames_carry_streams(stage: &Stage) -> TestResult {
-    let mut netlink = Netlink::open()?;
-    for name in [KERNEL_END, DEVICE] {
-        netlink.set_mtu(name, 9000)?;
-    }
-    polled::linux_echoes_what_we_send(stage)?;
-    polled::we_echo_what_linux_sends(stage)?;
-    let counters = netlink.interface_counters(KERNEL_END)?;
-    // With acknowledgments half as often as data of 9000 bytes; of 1500 bytes none is more than 1514.
-    for (bytes, frames) in [
-        (counters.sent_bytes, counters.sent),
-        (counters.received_bytes, counters.received),
-    ] {
-        assert!(bytes / frames > 3000, "{frames} frames have {bytes} bytes");
-    }
-    Ok(())
-}
-
-fn an_idle_stack_ends_with_its_interface(stage: &Stage) -> TestResult {
-    let mut endpoint = stage.endpoint(&[])?;
-    endpoint.listen(SocketAddr::new(hawser_v4(), 80), 1)?;
-    while endpoint.poll()? {}
-    assert!(
-        Command::new("ip")
-            .args(["link", "delete", DEVICE])
-            .status()?
-            .success()
-    );
-    let begin = Instant::now();
-    let error = loop {
-        if let Err(error) = endpoint.wait(None).and_then(|()| endpoint.poll()) {
-            break error;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(2), "nothing was noticed");
-    };
-    assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
-    Ok(())
 }
