@@ -1,9 +1,10 @@
 //! Memory that is shared with the kernel: the buffers of frames, and the rings in which they change hands (the kernel's
 //! `af_xdp.rst`).
 //!
-//! Invariants: a buffer belongs to the kernel from when its number is put into a ring until it comes back in another. A
-//! [`Buffer`] stands for one that belongs to us: there is at most one for each, so that who holds it may read and write
-//! its bytes. Indices of a ring only grow, and wrap around; each has one writer.
+//! Invariants: a buffer belongs to the kernel from when it is put into a ring until the kernel gives it back in another,
+//! which it does once. A [`Buffer`] stands for one that belongs to us, and only [`Buffers::new`] and the rings make it: there
+//! is at most one for each, so that who holds it may read and write its bytes. Indices of a ring only grow, and wrap
+//! around; each has one writer.
 
 use std::io;
 use std::marker::PhantomData;
@@ -12,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
-use rustix::net::xdp::{XdpDesc, XdpRingFlags, XdpRingOffset};
+use rustix::net::xdp::{XdpDesc, XdpDescOptions, XdpRingFlags, XdpRingOffset};
 
 /// A mapping, undone when it is dropped.
 #[derive(Debug)]
@@ -91,18 +92,18 @@ impl Buffers {
         self.size
     }
 
-    /// Bytes of a buffer. What is beyond it is cut off.
-    pub(crate) fn read(&self, buffer: &Buffer, start: u32, len: u32) -> &[u8] {
-        let start = start.min(self.size);
-        let len = len.min(self.size - start);
-        let at = self.start(buffer) + start as usize;
+    /// The bytes of a piece. What is beyond its buffer is cut off.
+    pub(crate) fn read<'a>(&'a self, piece: &'a Piece) -> &'a [u8] {
+        let start = piece.start.min(self.size);
+        let len = piece.len.min(self.size - start);
+        let at = self.start(&piece.buffer) + start as usize;
         // SAFETY: the bytes are inside of the buffer, which is inside of the mapping, initialized, and ours: the kernel
-        // writes it only once its `Buffer` has been given up, which takes the borrow's end.
+        // writes it only once its `Buffer` has been given up, which takes the end of its borrow.
         unsafe { std::slice::from_raw_parts(self.memory.at.as_ptr().add(at), len as usize) }
     }
 
     /// The whole buffer, to be written.
-    pub(crate) fn write(&mut self, buffer: &mut Buffer) -> &mut [u8] {
+    pub(crate) fn write<'a>(&'a mut self, buffer: &'a mut Buffer) -> &'a mut [u8] {
         let at = self.start(buffer);
         // SAFETY: as for `read`; both borrows are exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.memory.at.as_ptr().add(at), self.size as usize) }
@@ -113,38 +114,89 @@ impl Buffers {
         assert!(at < self.memory.len, "it is one of these");
         at
     }
+}
 
-    /// The address of a buffer that is given to the kernel.
-    pub(crate) fn give(&self, buffer: Buffer) -> u64 {
-        u64::from(buffer.index) * u64::from(self.size)
+/// A frame in a buffer, or a part of it.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) buffer: Buffer,
+    /// Where in the buffer it begins.
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    /// The next piece goes on with the frame.
+    pub(crate) continues: bool,
+}
+
+/// Entries of a ring, as they are in memory: any bytes are a value.
+pub(crate) trait Entry: Copy {
+    /// What is handed over by it.
+    type Owned;
+
+    /// The entry by which a buffer of `size` bytes is given to the kernel.
+    fn give(owned: Self::Owned, size: u32) -> Self;
+
+    /// What the kernel gives back by it.
+    fn take(self, size: u32) -> Self::Owned;
+}
+
+/// The address of a buffer, or of bytes in it.
+impl Entry for u64 {
+    type Owned = Buffer;
+
+    fn give(buffer: Buffer, size: u32) -> u64 {
+        u64::from(buffer.index) * u64::from(size)
     }
 
-    /// The buffer of an address that the kernel gives back, and where in it the address is.
-    pub(crate) fn take(&self, address: u64) -> (Buffer, u32) {
-        let size = u64::from(self.size);
-        let buffer = Buffer {
-            index: (address / size) as u32,
-        };
-        (buffer, (address % size) as u32)
+    fn take(self, size: u32) -> Buffer {
+        Buffer {
+            index: (self / u64::from(size)) as u32,
+        }
     }
 }
 
-/// Entries of a ring: any bytes are a value.
-pub(crate) trait Entry: Copy {}
+impl Entry for XdpDesc {
+    type Owned = Piece;
 
-/// The address of a buffer.
-impl Entry for u64 {}
+    fn give(piece: Piece, size: u32) -> XdpDesc {
+        let mut options = XdpDescOptions::empty();
+        options.set(XdpDescOptions::XDP_PKT_CONTD, piece.continues);
+        XdpDesc {
+            addr: u64::give(piece.buffer, size) + u64::from(piece.start),
+            len: piece.len,
+            options,
+        }
+    }
 
-/// An address, a length and flags.
-impl Entry for XdpDesc {}
+    fn take(self, size: u32) -> Piece {
+        Piece {
+            buffer: self.addr.take(size),
+            start: (self.addr % u64::from(size)) as u32,
+            len: self.len,
+            continues: self.options.contains(XdpDescOptions::XDP_PKT_CONTD),
+        }
+    }
+}
+
+/// How a ring is mapped.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// Where in the socket's file.
+    pub(crate) page: u64,
+    /// What is where in the mapping, as the kernel says.
+    pub(crate) offsets: XdpRingOffset,
+    /// Entries, a power of two, as many as the socket was asked for.
+    pub(crate) size: u32,
+    /// Bytes of a buffer.
+    pub(crate) buffer: u32,
+}
 
 /// A ring: entries, and how many were ever put in and taken out.
 #[derive(Debug)]
 struct Ring<T> {
     memory: Mapping,
     offsets: XdpRingOffset,
-    /// Entries, a power of two.
     size: u32,
+    buffer: u32,
     /// Our index, of which the other side may not know yet.
     own: u32,
     /// The other side's, as last looked at.
@@ -153,14 +205,20 @@ struct Ring<T> {
 }
 
 impl<T: Entry> Ring<T> {
-    /// Maps a ring of `size` entries, as many as the socket was asked for.
-    fn map(socket: BorrowedFd<'_>, page: u64, offsets: XdpRingOffset, size: u32) -> io::Result<Ring<T>> {
+    fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Ring<T>> {
+        let Shape {
+            page,
+            offsets,
+            size,
+            buffer,
+        } = shape;
         assert!(size.is_power_of_two());
         let len = offsets.desc as usize + size as usize * size_of::<T>();
         Ok(Ring {
             memory: Mapping::of_file(socket, page, len)?,
             offsets,
             size,
+            buffer,
             own: 0,
             other: 0,
             entries: PhantomData,
@@ -200,14 +258,9 @@ impl<T: Entry> Ring<T> {
 pub(crate) struct Producer<T>(Ring<T>);
 
 impl<T: Entry> Producer<T> {
-    /// See [`Ring::map`].
-    pub(crate) fn map(
-        socket: BorrowedFd<'_>,
-        page: u64,
-        offsets: XdpRingOffset,
-        size: u32,
-    ) -> io::Result<Self> {
-        Ring::map(socket, page, offsets, size).map(Producer)
+    /// Maps a ring of the socket's.
+    pub(crate) fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
+        Ring::map(socket, shape).map(Producer)
     }
 
     /// How many entries there is room for.
@@ -216,14 +269,15 @@ impl<T: Entry> Producer<T> {
         self.0.size - self.0.own.wrapping_sub(self.0.other)
     }
 
-    /// Puts an entry in, which the kernel sees after [`Producer::publish`].
+    /// Hands a buffer over to the kernel, which sees it after [`Producer::publish`].
     ///
     /// # Panics
     /// When there is no room for it.
-    pub(crate) fn push(&mut self, entry: T) {
+    pub(crate) fn push(&mut self, owned: T::Owned) {
         if self.0.own.wrapping_sub(self.0.other) == self.0.size {
             assert!(self.room() > 0, "there is room");
         }
+        let entry = T::give(owned, self.0.buffer);
         // SAFETY: the entry is aligned, in the mapping, and not the kernel's before our index is published.
         unsafe { self.0.entry().write(entry) };
         self.0.own = self.0.own.wrapping_add(1);
@@ -257,18 +311,13 @@ impl<T: Entry> Producer<T> {
 pub(crate) struct Consumer<T>(Ring<T>);
 
 impl<T: Entry> Consumer<T> {
-    /// See [`Ring::map`].
-    pub(crate) fn map(
-        socket: BorrowedFd<'_>,
-        page: u64,
-        offsets: XdpRingOffset,
-        size: u32,
-    ) -> io::Result<Self> {
-        Ring::map(socket, page, offsets, size).map(Consumer)
+    /// Maps a ring of the socket's.
+    pub(crate) fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
+        Ring::map(socket, shape).map(Consumer)
     }
 
     /// Takes the next entry, if there is one; the kernel may use its place after [`Consumer::release`].
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T::Owned> {
         if self.0.own == self.0.other {
             self.0.other = self.0.producer().load(Ordering::Acquire);
             if self.0.own == self.0.other {
@@ -278,7 +327,7 @@ impl<T: Entry> Consumer<T> {
         // SAFETY: the entry is aligned, in the mapping, and was written before the kernel's index, which we have seen.
         let entry = unsafe { self.0.entry().read() };
         self.0.own = self.0.own.wrapping_add(1);
-        Some(entry)
+        Some(entry.take(self.0.buffer))
     }
 
     /// Lets the kernel use the places of what was taken.

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send,
 
 use crate::OpenError;
 use crate::error::About;
-use crate::shared::{Buffers, Consumer, Producer};
+use crate::shared::{Buffers, Consumer, Producer, Shape};
 
 /// Buffers for frames that are received: 3 MB of full-sized ones.
 pub(crate) const RECEIVE: u32 = 2048;
@@ -74,8 +74,8 @@ impl Socket {
             },
             _ => about.call("register the buffers of frames", errno.into()),
         })?;
-        let socket =
-            Socket::map(fd).map_err(|error| about.call("set the AF_XDP socket's rings up", error))?;
+        let socket = Socket::map(fd, buffers.size())
+            .map_err(|error| about.call("set the AF_XDP socket's rings up", error))?;
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
         flags.set(SocketAddrXdpFlags::XDP_USE_SG, binding.in_pieces);
         flags.set(SocketAddrXdpFlags::XDP_COPY, binding.copies);
@@ -92,7 +92,7 @@ impl Socket {
         Ok(socket)
     }
 
-    fn map(fd: OwnedFd) -> io::Result<Socket> {
+    fn map(fd: OwnedFd, buffer: u32) -> io::Result<Socket> {
         let socket = fd.as_fd();
         sockopt::set_xdp_umem_fill_ring_size(socket, FILL_RING)?;
         sockopt::set_xdp_umem_completion_ring_size(socket, SEND)?;
@@ -100,11 +100,17 @@ impl Socket {
         sockopt::set_xdp_tx_ring_size(socket, SEND_RING)?;
         sockopt::set_socket_send_buffer_size(socket, IN_KERNEL)?;
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
+        let shape = |page, offsets, size| Shape {
+            page,
+            offsets,
+            size,
+            buffer,
+        };
         Ok(Socket {
-            fill: Producer::map(socket, XDP_UMEM_PGOFF_FILL_RING, offsets.fr, FILL_RING)?,
-            arrivals: Consumer::map(socket, XDP_PGOFF_RX_RING, offsets.rx, RECEIVE)?,
-            departures: Producer::map(socket, XDP_PGOFF_TX_RING, offsets.tx, SEND_RING)?,
-            sent: Consumer::map(socket, XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, SEND)?,
+            fill: Producer::map(socket, shape(XDP_UMEM_PGOFF_FILL_RING, offsets.fr, FILL_RING))?,
+            arrivals: Consumer::map(socket, shape(XDP_PGOFF_RX_RING, offsets.rx, RECEIVE))?,
+            departures: Producer::map(socket, shape(XDP_PGOFF_TX_RING, offsets.tx, SEND_RING))?,
+            sent: Consumer::map(socket, shape(XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, SEND))?,
             fd,
         })
     }

@@ -11,13 +11,12 @@ use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_host::{Clock, Interface, WireCounters, set_busy_poll};
 use hawser_time::Instant;
 use rustix::io::Errno;
-use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::OpenError;
 use crate::error::About;
 use crate::program::{Attached, Program};
-use crate::shared::{Buffer, Buffers};
+use crate::shared::{Buffer, Buffers, Piece};
 use crate::socket::{Binding, RECEIVE, SEND, Socket};
 
 /// Bytes of an Ethernet header.
@@ -117,9 +116,7 @@ struct Batch {
 /// One received frame.
 #[derive(Debug)]
 struct Received {
-    buffer: Buffer,
-    start: u32,
-    len: u32,
+    first: Piece,
     tail: Range<usize>,
 }
 
@@ -153,7 +150,7 @@ impl XdpWire {
         let mut socket = Socket::open(&interface, &buffers, binding)?;
         spare
             .drain(..RECEIVE as usize)
-            .for_each(|buffer| socket.fill.push(buffers.give(buffer)));
+            .for_each(|buffer| socket.fill.push(buffer));
         socket.fill.publish();
         let promiscuous = interface.promiscuous()?;
         program
@@ -275,8 +272,8 @@ impl XdpWire {
 
     /// Takes buffers back whose frames have left.
     fn reclaim(&mut self) {
-        while let Some(address) = self.socket.sent.pop() {
-            self.spare.push(self.buffers.take(address).0);
+        while let Some(buffer) = self.socket.sent.pop() {
+            self.spare.push(buffer);
         }
         self.socket.sent.release();
     }
@@ -286,28 +283,23 @@ impl XdpWire {
         let Some(first) = self.socket.arrivals.pop() else {
             return false;
         };
-        let (buffer, start) = self.buffers.take(first.addr);
         let begin = self.batch.tails.len();
-        let mut last = first;
-        while continues(last) {
+        let mut continues = first.continues;
+        while continues {
             let Some(next) = self.socket.arrivals.pop() else {
                 // The kernel gives whole frames.
                 self.counters.malformed += 1;
                 self.batch.tails.truncate(begin);
-                self.batch.copied.push(buffer);
+                self.batch.copied.push(first.buffer);
                 return true;
             };
-            let (piece, start) = self.buffers.take(next.addr);
-            let bytes = self.buffers.read(&piece, start, next.len);
-            self.batch.tails.extend_from_slice(bytes);
-            self.batch.copied.push(piece);
-            last = next;
+            self.batch.tails.extend_from_slice(self.buffers.read(&next));
+            continues = next.continues;
+            self.batch.copied.push(next.buffer);
         }
         self.counters.received += 1;
         self.batch.frames.push(Received {
-            buffer,
-            start,
-            len: first.len,
+            first,
             tail: begin..self.batch.tails.len(),
         });
         true
@@ -340,21 +332,15 @@ impl XdpWire {
                 end += part;
             }
             left -= len;
-            let mut options = XdpDescOptions::empty();
-            options.set(XdpDescOptions::XDP_PKT_CONTD, left > 0);
-            self.socket.departures.push(XdpDesc {
-                addr: self.buffers.give(buffer),
+            self.socket.departures.push(Piece {
+                buffer,
+                start: 0,
                 len: len as u32,
-                options,
+                continues: left > 0,
             });
         }
         true
     }
-}
-
-/// Whether the next entry goes on with the frame.
-fn continues(entry: XdpDesc) -> bool {
-    entry.options.contains(XdpDescOptions::XDP_PKT_CONTD)
 }
 
 impl Wire for XdpWire {
@@ -379,7 +365,7 @@ impl Wire for XdpWire {
     fn frame(&self, i: usize) -> RxFrame<'_> {
         let frame = &self.batch.frames[i];
         RxFrame {
-            head: self.buffers.read(&frame.buffer, frame.start, frame.len),
+            head: self.buffers.read(&frame.first),
             tail: &self.batch.tails[frame.tail.clone()],
             csum: Csum::Unverified,
             seg_size: 0,
@@ -388,10 +374,10 @@ impl Wire for XdpWire {
     }
 
     fn release(&mut self) {
-        let frames = self.batch.frames.drain(..).map(|frame| frame.buffer);
+        let frames = self.batch.frames.drain(..).map(|frame| frame.first.buffer);
         let mut any = false;
         for buffer in frames.chain(self.batch.copied.drain(..)) {
-            self.socket.fill.push(self.buffers.give(buffer));
+            self.socket.fill.push(buffer);
             any = true;
         }
         self.batch.tails.clear();
