@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hawser_host::Interface;
 use rustix::io::Errno;
@@ -27,6 +29,8 @@ const SEND_RING: u32 = 256;
 /// What frames on their way through the kernel may take, in its reckoning, which doubles it: fewer than there are buffers
 /// for, so that the ring is full before buffers run out. It is for room in the ring that the socket can be waited for.
 const IN_KERNEL: usize = 104 << 10;
+/// How long a socket that was closed has its queue at most.
+const RELEASE: Duration = Duration::from_secs(1);
 /// The only receive queue.
 const QUEUE: u32 = 0;
 
@@ -80,7 +84,7 @@ impl Socket {
         flags.set(SocketAddrXdpFlags::XDP_USE_SG, binding.in_pieces);
         flags.set(SocketAddrXdpFlags::XDP_COPY, binding.copies);
         let address = SocketAddrXdp::new(flags, interface.index as u32, QUEUE);
-        bind(&socket.fd, &address).map_err(|errno| match errno {
+        bind_once_released(&socket.fd, &address).map_err(|errno| match errno {
             Errno::INVAL | Errno::OPNOTSUPP if binding.in_pieces => {
                 about.kernel("AF_XDP frames of more than one buffer (Linux 6.6), which this MTU takes")
             }
@@ -140,6 +144,17 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// Binds a socket. One that was closed a moment ago may still have the queue: the kernel releases it in the background.
+fn bind_once_released(socket: &OwnedFd, address: &SocketAddrXdp) -> rustix::io::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match bind(socket, address) {
+            Err(Errno::BUSY) if begin.elapsed() < RELEASE => thread::sleep(RELEASE / 100),
+            bound => return bound,
+        }
     }
 }
 
