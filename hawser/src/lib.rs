@@ -8,6 +8,7 @@
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`MessageSocket`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
 //! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], faults in front of devices | the same in virtual time and under behaviour scripts |
 //! | `verbs` | [`verbs`] | memory of other processes, in libibverbs's words |
+//! | `xdp` | [`host::DeviceSpec::Xdp`] | the same on an interface by AF_XDP |
 //! | `ide` | [`lang::ide`] | what an editor asks about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
 //! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |

@@ -34,7 +34,7 @@ pub(crate) struct DeviceArgs {
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
     /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
-    /// interface); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
+    /// interface), `xdp:NAME` (the same by AF_XDP, as root); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
     #[arg(long, value_name = "DEVICE")]
     dev: Option<DeviceSpec>,
     /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24
@@ -253,14 +253,18 @@ impl StackArgs {
                     )));
                 }
             }
-            DeviceSpec::Tun(name) | DeviceSpec::Packet(name) if self.addresses.is_empty() => {
+            DeviceSpec::Tun(name) | DeviceSpec::Packet(name) | DeviceSpec::Xdp(name)
+                if self.addresses.is_empty() =>
+            {
                 return Err(Exit::usage(format!(
                     "a stack on {name} needs an address, which the kernel does not have: --addr ADDR/LEN"
                 )));
             }
-            DeviceSpec::Tun(_) | DeviceSpec::Packet(_) => {}
+            DeviceSpec::Tun(_) | DeviceSpec::Packet(_) | DeviceSpec::Xdp(_) => {}
         }
-        if let (DeviceSpec::Packet(name), false) = (device, self.kernel_addresses.is_empty()) {
+        if let (DeviceSpec::Packet(name) | DeviceSpec::Xdp(name), false) =
+            (device, self.kernel_addresses.is_empty())
+        {
             return Err(Exit::usage(format!(
                 "--kernel-addr is for a TUN device; the kernel's addresses on {name} are set with: ip address add"
             )));

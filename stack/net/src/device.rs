@@ -7,6 +7,8 @@ use std::time::Duration;
 use hawser_engine::wire::Wire;
 use hawser_host::{Clock, PacketWire, TunWire, UdpWire};
 use hawser_time::Instant;
+#[cfg(feature = "xdp")]
+use hawser_xdp::XdpWire;
 
 /// A wire on a real device.
 pub trait Device: Wire + Send {
@@ -42,6 +44,17 @@ impl Device for PacketWire {
 
     fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         PacketWire::wait(self, limit)
+    }
+}
+
+#[cfg(feature = "xdp")]
+impl Device for XdpWire {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        XdpWire::wait(self, limit)
     }
 }
 

@@ -11,6 +11,8 @@ use hawser_host::netns::Netlink;
 use hawser_ir::Source;
 
 pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, UdpWire, linux_tcp, netlink, netns};
+#[cfg(feature = "xdp")]
+pub use hawser_xdp::{XdpOptions, XdpWire};
 
 use crate::device::Device;
 use crate::endpoint::Endpoint;
@@ -24,6 +26,8 @@ pub enum DeviceSpec {
     Tun(String),
     /// An Ethernet interface of this name, through a packet socket.
     Packet(String),
+    /// An Ethernet interface of this name, through an AF_XDP socket (feature `xdp`).
+    Xdp(String),
     /// A UDP socket of the host at this address and port, for programs in UDP: 0.0.0.0 stands for all IPv4 addresses of
     /// the host, `::` for all that it has, and port 0 for any that is free.
     Udp(SocketAddr),
@@ -33,7 +37,7 @@ pub enum DeviceSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceSpecError {
     /// It has no kind that is known, or no name.
-    #[error("`{0}` is no device; write tun:NAME, packet:NAME or udp:ADDRESS:PORT")]
+    #[error("`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME or udp:ADDRESS:PORT")]
     Form(String),
     /// There is no socket at such an address.
     #[error("`{0}` is no address with a port, such as 0.0.0.0:4433 or [::]:4433")]
@@ -46,15 +50,16 @@ pub enum DeviceSpecError {
 impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
-    /// `tun:NAME`, `packet:NAME` or `udp:ADDRESS:PORT`.
+    /// `tun:NAME`, `packet:NAME`, `xdp:NAME` or `udp:ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         match text.split_once(':') {
-            Some((kind @ ("tun" | "packet"), name)) if !name.is_empty() => {
+            Some((kind @ ("tun" | "packet" | "xdp"), name)) if !name.is_empty() => {
                 if name.len() > 15 || name.contains('/') || name.contains(char::is_whitespace) {
                     return Err(DeviceSpecError::Name(name.to_owned()));
                 }
                 match kind {
                     "tun" => Ok(DeviceSpec::Tun(name.to_owned())),
+                    "xdp" => Ok(DeviceSpec::Xdp(name.to_owned())),
                     _ => Ok(DeviceSpec::Packet(name.to_owned())),
                 }
             }
@@ -192,6 +197,7 @@ fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError
             let wire = PacketWire::open(name, PacketOptions::default()).map_err(device_error)?;
             boxed(wire, setup.faults.as_ref())
         }
+        DeviceSpec::Xdp(name) => open_xdp(name, setup)?,
         DeviceSpec::Udp(at) => {
             if !is_in_udp(program) {
                 return Err(OpenError::NotInUdp);
@@ -209,6 +215,25 @@ fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError
         addresses: setup.addresses.clone(),
         port: None,
     })
+}
+
+#[cfg(feature = "xdp")]
+fn open_xdp(name: &str, setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
+    let options = XdpOptions {
+        addresses: setup.addresses.iter().map(|(ip, _)| *ip).collect(),
+        ..XdpOptions::default()
+    };
+    let wire = XdpWire::open(name, &options).map_err(device_error)?;
+    crate::log::device_opened(name, &wire.mode());
+    Ok(boxed(wire, setup.faults.as_ref()))
+}
+
+#[cfg(not(feature = "xdp"))]
+fn open_xdp(name: &str, _: &Setup) -> Result<Box<dyn Device>, OpenError> {
+    Err(OpenError::Device(format!(
+        "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the command: `ebpf`), which \
+         takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"
+    )))
 }
 
 /// Whether a program takes datagrams.
@@ -275,7 +300,8 @@ mod tests {
     fn a_device_is_of_the_kind_that_its_prefix_names() {
         assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
         assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
-        for wrong in ["eth0", "tun:", "tap:x"] {
+        assert_eq!("xdp:eth0".parse(), Ok(DeviceSpec::Xdp("eth0".into())));
+        for wrong in ["eth0", "tun:", "xdp:", "tap:x"] {
             let error = DeviceSpecError::Form(wrong.to_owned());
             assert_eq!(wrong.parse::<DeviceSpec>(), Err(error));
         }

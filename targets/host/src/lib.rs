@@ -7,6 +7,7 @@
 //! * [`netlink`]: requests to the kernel, and what it reports
 //! * [`peer`]: the kernel's end of a TUN device, for who plays a stack's peer
 //! * [`port`]: frames of an interface as they are, for who forwards them
+//! * [`Interface`]: what a wire must know of an Ethernet interface
 //! * [`Clock`]: the host's monotonic time
 //!
 //! The first two exchange super-segments of up to 64 KB with the kernel, described by virtio-net
@@ -25,6 +26,7 @@ mod batch;
 pub mod clock;
 mod error;
 mod filter;
+mod interface;
 #[allow(unsafe_code)] // It calls the system.
 pub mod linux_tcp;
 pub mod netlink;
@@ -44,7 +46,9 @@ mod vnet;
 
 pub use clock::Clock;
 pub use error::OpenError;
+pub use interface::Interface;
 pub use packet::{PacketOptions, PacketWire};
+pub use sys::{set_busy_poll, wait};
 pub use tun::{TunOptions, TunWire};
 pub use udp::UdpWire;
 

@@ -4,7 +4,6 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
@@ -14,8 +13,8 @@ use socket2::{SockFilter, SockRef};
 use crate::batch::{Batch, Holds};
 use crate::queue_limit::QueueLimit;
 use crate::slots::{self, Slots};
-use crate::sys::{self, InterfaceRequest, Plain};
-use crate::{OpenError, WireCounters, filter};
+use crate::sys;
+use crate::{Interface, OpenError, WireCounters, filter};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -26,8 +25,6 @@ const MAX_PACKET: u32 = 65_535;
 const BUFFER_BYTES: usize = 16 << 20;
 /// The least that serves super-segments, doubled likewise; with less a ring is used.
 const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
-/// ARPHRD_ETHER of <linux/if_arp.h>.
-const HARDWARE_ETHERNET: u16 = 1;
 
 /// Where received frames wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,9 +82,9 @@ impl PacketWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(name: &str, options: PacketOptions) -> Result<PacketWire, OpenError> {
-        let device = Device::read(name)?;
+        let device = Interface::read(name)?;
         let socket = sys::packet_socket().map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
-        let own = options.mac.unwrap_or_else(|| neighbour_of(device.mac));
+        let own = options.mac.unwrap_or_else(|| device.neighbour());
         prepare(&socket, device.index, own)
             .map_err(OpenError::needs("CAP_NET_RAW", "set the packet socket up"))?;
         let limit = send_limit(socket.as_fd(), device.mtu)?;
@@ -255,58 +252,6 @@ impl AsRawFd for PacketWire {
     }
 }
 
-/// The interface's properties.
-struct Device {
-    index: c_int,
-    mac: [u8; 6],
-    mtu: u32,
-}
-
-impl Device {
-    /// Reads the interface's properties, which any socket may ask for: a name that is wrong is
-    /// reported as such to a user who may not open a packet socket, too.
-    fn read(name: &str) -> Result<Device, OpenError> {
-        let request = InterfaceRequest::new(name)?;
-        let socket = UnixDatagram::unbound()
-            .map_err(OpenError::io("open a socket to read the interface's properties"))?;
-        let ask = |which: libc::c_ulong| {
-            let mut request = request;
-            sys::interface_ioctl(socket.as_fd(), which, &mut request)
-                .map(|()| request)
-                .map_err(OpenError::io("read the interface's properties"))
-        };
-        let index = {
-            let mut request = request;
-            sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)
-                .map_err(|_| OpenError::Missing(name.to_owned()))?;
-            request.number()
-        };
-        if ask(libc::SIOCGIFFLAGS as libc::c_ulong)?.flags() & libc::IFF_UP == 0 {
-            return Err(OpenError::Down(name.to_owned()));
-        }
-        let (kind, mac) = ask(libc::SIOCGIFHWADDR as libc::c_ulong)?.hardware_address();
-        if kind != HARDWARE_ETHERNET {
-            return Err(OpenError::Kind {
-                name: name.to_owned(),
-                wanted: "an Ethernet interface",
-            });
-        }
-        let mtu = ask(libc::SIOCGIFMTU as libc::c_ulong)?.number();
-        Ok(Device {
-            index,
-            mac,
-            mtu: mtu as u32,
-        })
-    }
-}
-
-/// An Ethernet address beside the interface's own, the same each time: locally administered (IEEE
-/// 802, 8.2.2), and different from it in the last byte.
-fn neighbour_of(mac: [u8; 6]) -> [u8; 6] {
-    let [a, b, c, d, e, f] = mac;
-    [(a | 2) & !1, b, c, d, e, f ^ 0x5a]
-}
-
 /// Sets up what gets into the socket, before it is bound: nothing gets in until then.
 ///
 /// Promiscuous, since the address is not the interface's own. Through the queueing discipline,
@@ -318,11 +263,7 @@ fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
     SockRef::from(&socket).attach_filter(&filter)?;
     sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &yes)?;
     sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &yes)?;
-    let mut membership = libc::packet_mreq::zeroed();
-    membership.mr_ifindex = index;
-    membership.mr_type = libc::PACKET_MR_PROMISC as u16;
-    sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
-    Ok(())
+    sys::set_promiscuous(socket, index)
 }
 
 /// The limit of what the device takes ahead, and the send buffer with it: no larger than the socket's may become.
@@ -371,19 +312,4 @@ fn arrivals(socket: &OwnedFd, options: PacketOptions, mtu: u32) -> Result<(Arriv
         queue
     };
     Ok((Arrivals::Ring(ring), queue))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_stack_is_a_host_of_its_own() {
-        for mac in [[0x52, 0x54, 0, 1, 2, 3], [0, 0x1b, 0x21, 0, 0, 0x5a]] {
-            let own = neighbour_of(mac);
-            assert_ne!(own, mac);
-            assert_eq!(own[0] & 3, 2, "locally administered, one host's");
-            assert_eq!(own, neighbour_of(mac));
-        }
-    }
 }

@@ -62,7 +62,10 @@ pub(crate) fn monotonic() -> Instant {
 
 /// Sleeps until the descriptor is readable, or writable where `or_writable`, or the time is over.
 /// A signal may end it early.
-pub(crate) fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> io::Result<()> {
+///
+/// # Errors
+/// When the descriptor cannot be waited for.
+pub fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> io::Result<()> {
     let mut events = PollFlags::IN;
     events.set(PollFlags::OUT, or_writable);
     // A limit that the kernel's type has no room for is none.
@@ -95,6 +98,14 @@ pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: c_int) -> io::Resul
     let at = std::ptr::from_ref(&address).cast();
     // SAFETY: `address` is readable for `len` bytes.
     check(unsafe { libc::bind(socket.as_raw_fd(), at, len) }).map(drop)
+}
+
+/// Has the interface of this number receive frames for any address for as long as the packet socket is open.
+pub(crate) fn set_promiscuous(socket: BorrowedFd<'_>, interface: c_int) -> io::Result<()> {
+    let mut membership = libc::packet_mreq::zeroed();
+    membership.mr_ifindex = interface;
+    membership.mr_type = libc::PACKET_MR_PROMISC as u16;
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
 /// Received frames that a packet socket had no room for since this was last asked.
@@ -207,6 +218,17 @@ pub(crate) fn set_option<T: Plain>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, len) }).map(drop)
 }
 
+/// Has system calls on a socket poll its device's queue themselves for up to `limit`, rather than wait for its interrupts
+/// (`socket(7)`).
+///
+/// # Errors
+/// When the kernel knows no busy polling, or the process lacks CAP_NET_ADMIN.
+pub fn set_busy_poll(socket: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
+    let limit = c_int::try_from(limit.as_micros()).unwrap_or(c_int::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, &1)?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &limit)
+}
+
 /// The part of `struct ifreq` behind the name, as the requests used here see it.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -291,13 +313,32 @@ pub(crate) fn pointer_ioctl(fd: BorrowedFd<'_>, request: libc::c_ulong, number: 
 
 /// `SIOCETHTOOL` with a command that reads a `struct ethtool_value`, the ETHTOOL_S… family.
 pub(crate) fn ethtool_set(socket: BorrowedFd<'_>, name: &str, command: u32, value: u32) -> io::Result<()> {
+    // SAFETY: these commands want two integers.
+    unsafe { ethtool(socket, name, &mut [command, value]) }
+}
+
+/// How many queues an interface receives by: `struct ethtool_channels`, which ETHTOOL_GCHANNELS fills.
+pub(crate) fn receive_queues(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+    const GET_CHANNELS: u32 = 0x3c;
+    let mut channels = [0; 9];
+    channels[0] = GET_CHANNELS;
+    // SAFETY: the structure is nine integers.
+    unsafe { ethtool(socket, name, &mut channels) }?;
+    // Those that receive alone, and those that send as well.
+    Ok(channels[5] + channels[8])
+}
+
+/// `SIOCETHTOOL`.
+///
+/// # Safety
+/// `argument` is as long as its command, which is the first of it, reads and writes.
+unsafe fn ethtool(socket: BorrowedFd<'_>, name: &str, argument: &mut [u32]) -> io::Result<()> {
     let mut request = InterfaceRequest::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut value = [command, value];
-    let at = value.as_mut_ptr() as usize;
+    let at = argument.as_mut_ptr() as usize;
     request.value[..size_of::<usize>()].copy_from_slice(&at.to_ne_bytes());
     let (fd, which) = (socket.as_raw_fd(), libc::SIOCETHTOOL as libc::c_ulong);
-    // SAFETY: the request points to two writable integers, as these commands want, which live as
-    // long as the call; the pointer is not used afterwards.
+    // SAFETY: the request points to writable integers, as many as the caller promises, which live as long as the call; the
+    // pointer is not used afterwards.
     check(unsafe { libc::ioctl(fd, which as _, std::ptr::from_mut(&mut request)) }).map(drop)
 }
 

@@ -1,9 +1,9 @@
 //! What loading takes, looked at one by one before it is tried, so that an error names what is missing.
 
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use hawser_host::netns::is_in_user_namespace;
 use libbpf_rs::btf::{Btf, types};
 use rustix::fs::{FsWord, Mode, OFlags};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -69,18 +69,11 @@ pub(super) fn privilege() -> Result<(), KernelError> {
             return Err(Missing::Capability(name).into());
         }
     }
-    if in_user_namespace() {
+    if is_in_user_namespace() {
         Err(Missing::InitialUserNamespace.into())
     } else {
         Ok(())
     }
-}
-
-/// The first user namespace maps all users to themselves, from 0 on.
-fn in_user_namespace() -> bool {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    let words: Vec<&str> = map.split_whitespace().collect();
-    !words.is_empty() && words != ["0", "0", "4294967295"]
 }
 
 /// Opens the folder of a control group.

@@ -12,6 +12,9 @@ impl Log {
     pub(crate) fn drops(&mut self, _: &Stack) {}
 }
 
+#[cfg(feature = "xdp")]
+pub(crate) fn device_opened(_: &str, _: &dyn std::fmt::Display) {}
+
 pub(crate) fn opened(_: &str, _: SocketAddr, _: &Result<Handle, RequestError>) {}
 
 pub(crate) fn ended(_: &str, _: &Stack, _: Handle) {}

@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, net};
+#[cfg(feature = "xdp")]
+use tracing::info;
 use tracing::{Level, debug, enabled, warn};
 
 /// Packets that a later one stands for: nothing is lost with them.
@@ -38,6 +40,12 @@ impl Log {
         self.stack.clone_from(counters);
         self.interface.clone_from(interface);
     }
+}
+
+/// Logs how a device that was opened works.
+#[cfg(feature = "xdp")]
+pub(crate) fn device_opened(device: &str, how: &dyn std::fmt::Display) {
+    info!(device, %how, "device opened");
 }
 
 /// Logs a request for a connection or a listener: `listen`, `connect`.

@@ -27,6 +27,9 @@ pub(crate) const KERNEL_END: &str = "linux0";
 pub(crate) enum Medium {
     Tun,
     Packet,
+    /// Where eBPF can be loaded: not in a user namespace.
+    #[allow(dead_code, reason = "for the tests of tests/xdp")]
+    Xdp,
 }
 
 /// What is the same in all tests.
@@ -40,15 +43,18 @@ impl Stage {
         let device = match medium {
             Medium::Tun => DeviceSpec::Tun(DEVICE.to_owned()),
             Medium::Packet => DeviceSpec::Packet(DEVICE.to_owned()),
+            Medium::Xdp => DeviceSpec::Xdp(DEVICE.to_owned()),
         };
         let mut setup = Setup::new(device, (hawser_v4(), 24));
         setup.addresses.push((hawser_v6(), 64));
         match medium {
             Medium::Tun if TunWire::open(DEVICE, TunOptions::default()).is_err() => return Ok(None),
             Medium::Tun => setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)],
-            Medium::Packet => {
+            Medium::Packet | Medium::Xdp => {
                 let mut netlink = Netlink::open()?;
                 netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?;
+                // What is not completed for a packet socket's sake is wrong for who sees frames as they are.
+                netlink.set_checksum_offload(KERNEL_END, matches!(medium, Medium::Packet))?;
                 netlink.bring_up(KERNEL_END)?;
                 netlink.bring_up(DEVICE)?;
                 netlink.add_address(KERNEL_END, linux_v4(), 24)?;

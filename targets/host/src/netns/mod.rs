@@ -117,6 +117,14 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     Netlink::open()?.bring_up("lo")
 }
 
+/// Whether this process is in a user namespace other than the first, which maps all users to themselves, from 0 on.
+#[must_use]
+pub fn is_in_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let words: Vec<&str> = map.split_whitespace().collect();
+    !words.is_empty() && words != ["0", "0", "4294967295"]
+}
+
 fn write(path: &str, content: &str) -> Result<(), NamespaceError> {
     fs::write(path, content).map_err(NamespaceError::new(format!("write {path}")))
 }

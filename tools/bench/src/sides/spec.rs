@@ -28,7 +28,7 @@ pub(crate) enum StackKind {
     Linux,
     /// Ours.
     Hawser {
-        /// `tun:NAME`, `packet:NAME` or `udp:ADDRESS:PORT`.
+        /// `tun:NAME`, `packet:NAME`, `xdp:NAME` or `udp:ADDRESS:PORT`.
         device: String,
         /// The kernel's address at the other end of a TUN device.
         kernel: Option<(IpAddr, u8)>,

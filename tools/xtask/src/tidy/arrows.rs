@@ -199,6 +199,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "targets",
         to: &["stack/engine", "lang/ir"],
     },
+    // A wire of the host by AF_XDP reads interfaces as the host's others do.
+    Rule {
+        from: "targets/xdp",
+        to: &["stack/engine", "targets/host"],
+    },
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
         from: "targets/sim",
@@ -418,6 +423,7 @@ mod tests {
             ("stack/load", "lang/driver"),
             ("stack/load", "stack/engine"),
             ("targets/host", "stack/engine"),
+            ("targets/xdp", "targets/host"),
             ("targets/sim", "lang/ir"),
             ("stack/engine", "lang/ir"),
             ("stack/engine", "interact/bus"),
@@ -452,6 +458,7 @@ mod tests {
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
             ("targets/host", "lab"),
+            ("targets/host", "targets/xdp"),
             ("stack/engine", "lang/interp"),
             ("lang/interp", "stack/engine"),
             ("lang/ir", "lang/syntax"),

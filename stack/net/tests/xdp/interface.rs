@@ -1,0 +1,51 @@
+//! Interfaces that are not as usual: of a large MTU, and one that goes.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use hawser_net::host::netns::Netlink;
+
+use crate::polled;
+use crate::stage::{DEVICE, KERNEL_END, Stage, TestResult, hawser_v4};
+
+/// With an MTU of 9000 bytes a segment takes three buffers.
+pub(crate) fn jumbo_frames_carry_streams(stage: &Stage) -> TestResult {
+    let mut netlink = Netlink::open()?;
+    for name in [KERNEL_END, DEVICE] {
+        netlink.set_mtu(name, 9000)?;
+    }
+    polled::linux_echoes_what_we_send(stage)?;
+    polled::we_echo_what_linux_sends(stage)?;
+    let counters = netlink.interface_counters(KERNEL_END)?;
+    // With acknowledgments half as often as data of 9000 bytes; of 1500 bytes none is more than 1514.
+    for (bytes, frames) in [
+        (counters.sent_bytes, counters.sent),
+        (counters.received_bytes, counters.received),
+    ] {
+        assert!(bytes / frames > 3000, "{frames} frames have {bytes} bytes");
+    }
+    Ok(())
+}
+
+pub(crate) fn an_idle_stack_ends_with_its_interface(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
+    endpoint.listen(SocketAddr::new(hawser_v4(), 80), 1)?;
+    while endpoint.poll()? {}
+    assert!(
+        Command::new("ip")
+            .args(["link", "delete", DEVICE])
+            .status()?
+            .success()
+    );
+    let begin = Instant::now();
+    let error = loop {
+        if let Err(error) = endpoint.wait(None).and_then(|()| endpoint.poll()) {
+            break error;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(2), "nothing was noticed");
+    };
+    assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! An Ethernet interface, for wires that put a stack beside it as one more host on its link.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+
+use crate::OpenError;
+use crate::sys::{self, InterfaceRequest};
+
+/// ARPHRD_ETHER of <linux/if_arp.h>.
+const HARDWARE_ETHERNET: u16 = 1;
+
+/// The properties of an Ethernet interface of the calling thread's network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub index: c_int,
+    /// Its own Ethernet address, which is the kernel's.
+    pub mac: [u8; 6],
+    /// The largest IP packet that it carries, in bytes.
+    pub mtu: u32,
+}
+
+impl Interface {
+    /// Reads the properties of the interface `name`, which must be Ethernet and up. Any user may: a name that is wrong is
+    /// reported as such to one who may not open a packet socket, too.
+    ///
+    /// # Errors
+    /// [`OpenError::Name`], [`OpenError::Missing`], [`OpenError::Down`], [`OpenError::Kind`].
+    pub fn read(name: &str) -> Result<Interface, OpenError> {
+        let request = InterfaceRequest::new(name)?;
+        let socket = ask_by()?;
+        let ask = |which: libc::c_ulong| {
+            let mut request = request;
+            sys::interface_ioctl(socket.as_fd(), which, &mut request)
+                .map(|()| request)
+                .map_err(OpenError::io("read the interface's properties"))
+        };
+        let index = {
+            let mut request = request;
+            sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)
+                .map_err(|_| OpenError::Missing(name.to_owned()))?;
+            request.number()
+        };
+        if ask(libc::SIOCGIFFLAGS as libc::c_ulong)?.flags() & libc::IFF_UP == 0 {
+            return Err(OpenError::Down(name.to_owned()));
+        }
+        let (kind, mac) = ask(libc::SIOCGIFHWADDR as libc::c_ulong)?.hardware_address();
+        if kind != HARDWARE_ETHERNET {
+            return Err(OpenError::Kind {
+                name: name.to_owned(),
+                wanted: "an Ethernet interface",
+            });
+        }
+        let mtu = ask(libc::SIOCGIFMTU as libc::c_ulong)?.number();
+        Ok(Interface {
+            name: name.to_owned(),
+            index,
+            mac,
+            mtu: mtu as u32,
+        })
+    }
+
+    /// An Ethernet address for a stack beside the interface's own, the same each time: locally administered (IEEE 802,
+    /// 8.2.2), and different from it in the last byte.
+    #[must_use]
+    pub fn neighbour(&self) -> [u8; 6] {
+        let [a, b, c, d, e, f] = self.mac;
+        [(a | 2) & !1, b, c, d, e, f ^ 0x5a]
+    }
+
+    /// How many queues it receives by; 1 for a driver that does not say.
+    ///
+    /// # Errors
+    /// When no socket can be opened to ask by.
+    pub fn receive_queues(&self) -> Result<u32, OpenError> {
+        let queues = sys::receive_queues(ask_by()?.as_fd(), &self.name);
+        Ok(queues.unwrap_or(1).max(1))
+    }
+
+    /// A socket that receives nothing: as long as it is open, the interface takes frames for any address in.
+    ///
+    /// # Errors
+    /// [`OpenError::Permission`] without CAP_NET_RAW.
+    pub fn promiscuous(&self) -> Result<OwnedFd, OpenError> {
+        let failed = || OpenError::needs("CAP_NET_RAW", "have the interface receive frames for any address");
+        let socket = sys::packet_socket().map_err(failed())?;
+        sys::set_promiscuous(socket.as_fd(), self.index).map_err(failed())?;
+        Ok(socket)
+    }
+}
+
+/// A socket of no network, which any user may ask about interfaces by.
+fn ask_by() -> Result<UnixDatagram, OpenError> {
+    UnixDatagram::unbound()
+        .map_err(|error: io::Error| OpenError::io("open a socket to read the interface's properties")(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_is_a_host_of_its_own() {
+        for mac in [[0x52, 0x54, 0, 1, 2, 3], [0, 0x1b, 0x21, 0, 0, 0x5a]] {
+            let interface = Interface {
+                name: "eth0".to_owned(),
+                index: 2,
+                mac,
+                mtu: 1500,
+            };
+            let own = interface.neighbour();
+            assert_ne!(own, mac);
+            assert_eq!(own[0] & 3, 2, "locally administered, one host's");
+            assert_eq!(own, interface.neighbour());
+        }
+    }
+}

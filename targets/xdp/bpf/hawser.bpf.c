@@ -1,0 +1,109 @@
+// Which frames of an interface go to the stack: those to its Ethernet address, and the questions for its IP addresses
+// that are sent to groups (ARP, RFC 826; neighbour solicitation, RFC 4861, 4.3). All else is the kernel's, as if nothing
+// were attached.
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+enum { QUESTION = 1, ICMPV6 = 58, NEIGHBOUR_SOLICITATION = 135, MAX_ADDRESSES = 64 };
+
+// An IPv6 address, or an IPv4 address as RFC 4291, 2.5.5.2, maps it.
+struct address {
+    __u8 bytes[16];
+};
+
+struct arp {
+    __be16 hardware, protocol;
+    __u8 hardware_size, protocol_size;
+    __be16 operation;
+    __u8 sender_mac[6], sender[4], target_mac[6], target[4];
+} __attribute__((packed));
+
+struct solicitation {
+    __u8 version[4];
+    __be16 length;
+    __u8 next_header, hop_limit, source[16], destination[16];
+    __u8 type, code;
+    __be16 checksum;
+    __u8 reserved[4], target[16];
+} __attribute__((packed));
+
+struct choices {
+    __u8 own[6];
+};
+
+const volatile struct choices choices SEC(".rodata.choices");
+
+// The socket of each receive queue.
+struct {
+    __uint(type, BPF_MAP_TYPE_XSKMAP);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} sockets SEC(".maps");
+
+// The stack's IP addresses.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, MAX_ADDRESSES);
+    __type(key, struct address);
+    __type(value, __u8);
+} addresses SEC(".maps");
+
+static __always_inline bool is_own(const __u8 *mac) {
+    for (int i = 0; i < 6; i++)
+        if (mac[i] != choices.own[i])
+            return false;
+    return true;
+}
+
+static __always_inline bool is_question(const struct ethhdr *ethernet, void *end) {
+    struct address address = {};
+    if (ethernet->h_proto == bpf_htons(ETH_P_ARP)) {
+        const struct arp *arp = (const void *)(ethernet + 1);
+        if ((void *)(arp + 1) > end || arp->operation != bpf_htons(QUESTION))
+            return false;
+        address.bytes[10] = address.bytes[11] = 0xff;
+        __builtin_memcpy(address.bytes + 12, arp->target, 4);
+    } else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
+        const struct solicitation *packet = (const void *)(ethernet + 1);
+        if ((void *)(packet + 1) > end || packet->next_header != ICMPV6 || packet->type != NEIGHBOUR_SOLICITATION)
+            return false;
+        __builtin_memcpy(address.bytes, packet->target, 16);
+    } else {
+        return false;
+    }
+    return bpf_map_lookup_elem(&addresses, &address) != NULL;
+}
+
+static __always_inline int judge(struct xdp_md *context) {
+    void *end = (void *)(long)context->data_end;
+    const struct ethhdr *ethernet = (const void *)(long)context->data;
+    if ((void *)(ethernet + 1) > end)
+        return XDP_PASS;
+    // What is on a virtual network is not on this one.
+    if (ethernet->h_proto == bpf_htons(ETH_P_8021Q) || ethernet->h_proto == bpf_htons(ETH_P_8021AD))
+        return XDP_PASS;
+    bool is_for_group = ethernet->h_dest[0] & 1;
+    if (is_for_group ? is_question(ethernet, end) : is_own(ethernet->h_dest))
+        return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
+    return XDP_PASS;
+}
+
+// For frames that fit a buffer.
+SEC("xdp")
+int whole(struct xdp_md *context) {
+    return judge(context);
+}
+
+// For those that take several.
+SEC("xdp.frags")
+int pieces(struct xdp_md *context) {
+    return judge(context);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

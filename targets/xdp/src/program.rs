@@ -1,0 +1,173 @@
+//! The eBPF program that says which frames are the stack's: loaded, attached, and the maps by which it is spoken to.
+//!
+//! It is attached by a link that its file descriptor owns: however the process ends, nothing stays.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::raw::c_int;
+
+use hawser_host::Interface;
+use hawser_host::netns::is_in_user_namespace;
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, set_print};
+use libbpf_sys::{BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts};
+
+use crate::OpenError;
+use crate::error::About;
+
+/// The compiled program.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hawser.bpf.o"));
+/// How many addresses the program has room for: `MAX_ADDRESSES` of `bpf/`.
+const MAX_ADDRESSES: usize = 64;
+/// Numbers of <errno.h>.
+const EEXIST: i32 = 17;
+const EBUSY: i32 = 16;
+
+/// The program, loaded.
+pub(crate) struct Program {
+    object: Object,
+    name: &'static str,
+}
+
+impl Program {
+    /// Loads the program for frames to `own` and questions for `addresses`; `in_pieces`, if frames may take more than one
+    /// buffer.
+    pub(crate) fn load(
+        interface: &Interface,
+        own: [u8; 6],
+        addresses: &[IpAddr],
+        in_pieces: bool,
+    ) -> Result<Program, OpenError> {
+        if addresses.len() > MAX_ADDRESSES {
+            let (name, count) = (interface.name.clone(), addresses.len());
+            return Err(OpenError::Addresses { name, count });
+        }
+        let name = if in_pieces { "pieces" } else { "whole" };
+        // What libbpf would print is in the error.
+        let print = set_print(None);
+        let object = open(name, own).and_then(|object| object.load());
+        set_print(print);
+        let program = object.map(|object| Program { object, name });
+        program
+            .and_then(|program| program.answer(addresses).map(|()| program))
+            .map_err(|error| refused(&interface.name, &error))
+    }
+
+    /// Has questions for these addresses redirected.
+    fn answer(&self, addresses: &[IpAddr]) -> libbpf_rs::Result<()> {
+        addresses.iter().try_for_each(|ip| {
+            let mapped = match ip {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                IpAddr::V6(ip) => *ip,
+            };
+            self.update("addresses", &mapped.octets(), &[1])
+        })
+    }
+
+    /// Has frames of the only queue redirected to a socket.
+    pub(crate) fn redirect_to(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let socket = socket.as_raw_fd().to_ne_bytes();
+        self.update("sockets", &0_u32.to_ne_bytes(), &socket)
+            .map_err(io::Error::other)
+    }
+
+    fn update(&self, name: &str, key: &[u8], value: &[u8]) -> libbpf_rs::Result<()> {
+        let mut maps = self.object.maps();
+        let map = maps.find(|map| map.name() == name);
+        let map = map.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(2))?;
+        map.update(key, value, MapFlags::ANY)
+    }
+
+    /// Attaches it to an interface: in its driver, or where that cannot, in front of the kernel's stack.
+    pub(crate) fn attach(&self, interface: &Interface) -> Result<Attached, OpenError> {
+        let name = || interface.name.clone();
+        let attach = |mode| self.link(interface.index, mode);
+        let native = match attach(XDP_FLAGS_DRV_MODE) {
+            Ok(link) => {
+                return Ok(Attached {
+                    link,
+                    is_native: true,
+                });
+            }
+            Err(error) if is_taken(&error) => return Err(OpenError::Busy { name: name() }),
+            Err(error) => error,
+        };
+        match attach(XDP_FLAGS_SKB_MODE) {
+            Ok(link) => Ok(Attached {
+                link,
+                is_native: false,
+            }),
+            Err(error) if is_taken(&error) => Err(OpenError::Busy { name: name() }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(About(&interface.name).call("attach an XDP program", error))
+            }
+            Err(generic) => Err(OpenError::NoXdp {
+                name: name(),
+                native,
+                generic,
+            }),
+        }
+    }
+
+    #[allow(unsafe_code)] // It calls libbpf: libbpf-rs attaches in no mode but the default.
+    fn link(&self, interface: c_int, mode: u32) -> io::Result<OwnedFd> {
+        let mut programs = self.object.progs();
+        let program = programs.find(|program| program.name() == self.name);
+        let program = program.ok_or(io::ErrorKind::NotFound)?;
+        let options = bpf_link_create_opts {
+            sz: size_of::<bpf_link_create_opts>() as _,
+            flags: mode,
+            ..bpf_link_create_opts::default()
+        };
+        // SAFETY: the program is open, and the options are valid and readable during the call, which keeps neither.
+        let link = unsafe { bpf_link_create(program.as_fd().as_raw_fd(), interface, BPF_XDP, &options) };
+        if link < 0 {
+            return Err(io::Error::from_raw_os_error(-link));
+        }
+        // SAFETY: it is a new descriptor, which nobody else has.
+        Ok(unsafe { OwnedFd::from_raw_fd(link) })
+    }
+}
+
+/// The program, attached for as long as this is there.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    #[expect(dead_code, reason = "to hold it is its use")]
+    link: OwnedFd,
+    /// In the interface's driver.
+    pub(crate) is_native: bool,
+}
+
+fn open(name: &str, own: [u8; 6]) -> libbpf_rs::Result<libbpf_rs::OpenObject> {
+    let mut object = ObjectBuilder::default().name("hawser_xdp")?.open_memory(OBJECT)?;
+    for mut program in object.progs_mut() {
+        let is_wanted = program.name() == name;
+        program.set_autoload(is_wanted);
+    }
+    for mut map in object.maps_mut() {
+        if map.name() == ".rodata.choices" {
+            map.set_initial_value(&own)?;
+        }
+    }
+    Ok(object)
+}
+
+/// Whether another program has the place.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EBUSY | EEXIST))
+}
+
+fn refused(name: &str, error: &libbpf_rs::Error) -> OpenError {
+    let name = name.to_owned();
+    match error.kind() {
+        ErrorKind::PermissionDenied if is_in_user_namespace() => OpenError::UserNamespace { name },
+        ErrorKind::PermissionDenied => OpenError::Permission {
+            name,
+            action: "load an eBPF program",
+        },
+        _ => OpenError::Refused {
+            name,
+            why: format!("{error:#}"),
+        },
+    }
+}

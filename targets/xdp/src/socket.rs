@@ -1,0 +1,171 @@
+//! The AF_XDP socket of an interface's receive queue, and its rings.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hawser_host::Interface;
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags, XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send, socket_with, sockopt};
+
+use crate::OpenError;
+use crate::error::About;
+use crate::shared::{Buffers, Consumer, Producer, Shape};
+
+/// Buffers for frames that are received: 3 MB of full-sized ones.
+pub(crate) const RECEIVE: u32 = 2048;
+/// Entries of the ring by which they go to the kernel: it may give frames out before it says that it has taken their buffers,
+/// so each may be in there twice.
+const FILL_RING: u32 = 2 * RECEIVE;
+/// Buffers for frames that are sent: those of the ring, and those that the kernel has taken from it and not given back.
+pub(crate) const SEND: u32 = 1024;
+/// Frames that may wait for the device, a quarter of a millisecond of them at 10 Gbit/s.
+const SEND_RING: u32 = 256;
+/// What frames on their way through the kernel may take, in its reckoning, which doubles it: fewer than there are buffers
+/// for, so that the ring is full before buffers run out. It is for room in the ring that the socket can be waited for.
+const IN_KERNEL: usize = 104 << 10;
+/// How long a socket that was closed has its queue at most.
+const RELEASE: Duration = Duration::from_secs(1);
+/// The only receive queue.
+const QUEUE: u32 = 0;
+
+/// A socket, bound to the interface's only queue.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    /// Buffers for the kernel to receive into.
+    pub(crate) fill: Producer<u64>,
+    /// Frames received.
+    pub(crate) arrivals: Consumer<XdpDesc>,
+    /// Frames to send.
+    pub(crate) departures: Producer<XdpDesc>,
+    /// Buffers of frames that were sent.
+    pub(crate) sent: Consumer<u64>,
+}
+
+/// How a socket is bound.
+#[derive(Clone, Copy)]
+pub(crate) struct Binding {
+    /// A frame may take more than one buffer.
+    pub(crate) in_pieces: bool,
+    /// The kernel copies, though the device might not have to.
+    pub(crate) copies: bool,
+}
+
+impl Socket {
+    /// Opens a socket whose frames lie in `buffers`, and binds it.
+    pub(crate) fn open(
+        interface: &Interface,
+        buffers: &Buffers,
+        binding: Binding,
+    ) -> Result<Socket, OpenError> {
+        let about = About(&interface.name);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd =
+            socket_with(AddressFamily::XDP, SocketType::RAW, flags, None).map_err(|errno| match errno {
+                Errno::AFNOSUPPORT => about.kernel("AF_XDP sockets (CONFIG_XDP_SOCKETS)"),
+                _ => about.call("open an AF_XDP socket", errno.into()),
+            })?;
+        register(fd.as_fd(), buffers).map_err(|errno| match errno {
+            Errno::NOBUFS => OpenError::Memory {
+                name: interface.name.clone(),
+                bytes: buffers.len(),
+            },
+            _ => about.call("register the buffers of frames", errno.into()),
+        })?;
+        let socket = Socket::map(fd, buffers.size())
+            .map_err(|error| about.call("set the AF_XDP socket's rings up", error))?;
+        let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+        flags.set(SocketAddrXdpFlags::XDP_USE_SG, binding.in_pieces);
+        flags.set(SocketAddrXdpFlags::XDP_COPY, binding.copies);
+        let address = SocketAddrXdp::new(flags, interface.index as u32, QUEUE);
+        bind_once_released(&socket.fd, &address).map_err(|errno| match errno {
+            Errno::INVAL | Errno::OPNOTSUPP if binding.in_pieces => {
+                about.kernel("AF_XDP frames of more than one buffer (Linux 6.6), which this MTU takes")
+            }
+            Errno::BUSY => OpenError::Busy {
+                name: interface.name.clone(),
+            },
+            _ => about.call("bind the AF_XDP socket", errno.into()),
+        })?;
+        Ok(socket)
+    }
+
+    fn map(fd: OwnedFd, buffer: u32) -> io::Result<Socket> {
+        let socket = fd.as_fd();
+        sockopt::set_xdp_umem_fill_ring_size(socket, FILL_RING)?;
+        sockopt::set_xdp_umem_completion_ring_size(socket, SEND)?;
+        sockopt::set_xdp_rx_ring_size(socket, RECEIVE)?;
+        sockopt::set_xdp_tx_ring_size(socket, SEND_RING)?;
+        sockopt::set_socket_send_buffer_size(socket, IN_KERNEL)?;
+        let offsets = sockopt::xdp_mmap_offsets(socket)?;
+        let shape = |page, offsets, size| Shape {
+            page,
+            offsets,
+            size,
+            buffer,
+        };
+        Ok(Socket {
+            fill: Producer::map(socket, shape(XDP_UMEM_PGOFF_FILL_RING, offsets.fr, FILL_RING))?,
+            arrivals: Consumer::map(socket, shape(XDP_PGOFF_RX_RING, offsets.rx, RECEIVE))?,
+            departures: Producer::map(socket, shape(XDP_PGOFF_TX_RING, offsets.tx, SEND_RING))?,
+            sent: Consumer::map(socket, shape(XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, SEND))?,
+            fd,
+        })
+    }
+
+    /// Whether the device reads and writes our buffers itself.
+    pub(crate) fn is_zero_copy(&self) -> io::Result<bool> {
+        let options = sockopt::xdp_options(&self.fd)?;
+        Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+    }
+
+    /// What the kernel has counted.
+    pub(crate) fn statistics(&self) -> io::Result<XdpStatistics> {
+        Ok(sockopt::xdp_statistics(&self.fd)?)
+    }
+
+    /// Has the kernel look into the rings.
+    pub(crate) fn wake(&self) -> rustix::io::Result<usize> {
+        send(&self.fd, &[], SendFlags::DONTWAIT)
+    }
+
+    /// An error that the kernel has noted: its interface was removed.
+    pub(crate) fn error(&self) -> io::Result<()> {
+        Ok(sockopt::socket_error(&self.fd)??)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Binds a socket. One that was closed a moment ago may still have the queue: the kernel releases it in the background.
+fn bind_once_released(socket: &OwnedFd, address: &SocketAddrXdp) -> rustix::io::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match bind(socket, address) {
+            Err(Errno::BUSY) if begin.elapsed() < RELEASE => thread::sleep(RELEASE / 100),
+            bound => return bound,
+        }
+    }
+}
+
+fn register(socket: BorrowedFd<'_>, buffers: &Buffers) -> rustix::io::Result<()> {
+    let memory = XdpUmemReg {
+        addr: buffers.address(),
+        len: buffers.len(),
+        chunk_size: buffers.size(),
+        headroom: 0,
+        flags: XdpUmemRegFlags::empty(),
+        tx_metadata_len: 0,
+    };
+    sockopt::set_xdp_umem_reg(socket, memory)
+}

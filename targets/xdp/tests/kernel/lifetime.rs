@@ -1,0 +1,88 @@
+//! What is left of a wire, and what becomes of one whose interface goes.
+
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use hawser_engine::wire::Wire;
+
+use crate::TestResult;
+use crate::cable::{self, DEVICE, EXPERIMENT, TIMEOUT, frame, ip, lay, set_up};
+
+/// Holds a wire until it is killed.
+pub(crate) fn hold(name: &str) -> ExitCode {
+    match hawser_xdp::XdpWire::open(name, &hawser_xdp::XdpOptions::default()) {
+        Ok(wire) => {
+            println!("{}", wire.mode());
+            loop {
+                std::thread::sleep(TIMEOUT);
+            }
+        }
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
+    let _peer = lay(1500, 1500)?;
+    let shown = || ip(&format!("-details link show {DEVICE}"));
+    let untouched = shown()?;
+    let mut holder = Command::new(std::env::current_exe()?)
+        .args(["hold", DEVICE])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().ok_or("it prints")?).read_line(&mut line)?;
+    assert!(line.starts_with("native XDP"), "{line}");
+    let held = shown()?;
+    assert!(
+        held.contains("prog/xdp") && held.contains("promiscuity 1"),
+        "{held}"
+    );
+    holder.kill()?;
+    holder.wait()?;
+    let begin = Instant::now();
+    while shown()? != untouched {
+        assert!(begin.elapsed() < TIMEOUT, "{}\nis not\n{untouched}", shown()?);
+    }
+    cable::open()?;
+    Ok(())
+}
+
+/// A wire that sends finds out at once, an idle one within a second, and sleeps no longer.
+pub(crate) fn an_interface_that_is_removed_is_an_error() -> TestResult {
+    let set_up = || -> TestResult<_> {
+        let (mut wire, far, peer) = set_up(1500)?;
+        assert_eq!(wire.receive(64)?, 0);
+        ip(&format!("link delete {DEVICE}"))?;
+        Ok((wire, frame(far.mac(), EXPERIMENT, vec![7; 50]), peer))
+    };
+    let (mut sending, frame, _peer) = set_up()?;
+    let at_once = sending.transmit(&[frame]).err().ok_or("it was sent")?;
+    let (mut idle, _, _peer) = set_up()?;
+    let begin = Instant::now();
+    let in_time = loop {
+        idle.wait(Some(TIMEOUT))?;
+        if let Err(error) = idle.receive(64) {
+            break error;
+        }
+        idle.release();
+        assert!(begin.elapsed() < Duration::from_secs(2), "nothing was noticed");
+    };
+    for error in [at_once, in_time] {
+        assert_eq!(error.kind(), ErrorKind::NotConnected);
+        let text = error.to_string();
+        assert!(text.contains("'cable0' was removed"), "{text}");
+    }
+    Ok(())
+}
+
+pub(crate) fn a_wire_is_opened_again_and_again() -> TestResult {
+    let _peer = lay(1500, 1500)?;
+    for _ in 0..50 {
+        cable::open()?;
+    }
+    Ok(())
+}

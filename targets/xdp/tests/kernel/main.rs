@@ -1,0 +1,66 @@
+//! The wire on one end of a veth pair; at the other end, in another namespace, is a packet socket, or the kernel. Real root
+//! is needed: eBPF cannot be loaded in a user namespace. Where it cannot be loaded the tests print so and pass.
+
+mod cable;
+mod frames;
+mod lifetime;
+mod refusal;
+
+use std::process::ExitCode;
+
+use hawser_host::netns::{Namespace, NamespaceError, Netlink};
+pub(crate) use hawser_testing::TestResult;
+use hawser_testing::{Test, is_listing, run, skip, tests};
+use hawser_xdp::OpenError;
+
+const TESTS: &[Test] = tests![
+    frames::those_to_us_are_ours_and_all_others_the_kernels,
+    frames::the_kernel_beside_us_is_reached_as_before,
+    frames::every_length_arrives_in_both_directions,
+    frames::jumbo_frames_take_several_buffers,
+    frames::a_driver_that_refuses_leaves_generic_xdp,
+    frames::batches_take_few_system_calls,
+    frames::a_flood_is_received_or_counted,
+    frames::what_the_wire_cannot_send_is_refused,
+    frames::a_device_that_is_down_keeps_what_waits,
+    lifetime::a_killed_process_leaves_nothing,
+    lifetime::an_interface_that_is_removed_is_an_error,
+    lifetime::a_wire_is_opened_again_and_again,
+    refusal::what_is_wrong_with_an_interface_is_named,
+    refusal::in_a_user_namespace_a_packet_socket_works,
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["hold", name] => return lifetime::hold(name),
+        ["in-user-namespace"] => return refusal::in_user_namespace(),
+        _ => {}
+    }
+    if !is_listing()
+        && let Err(reason) = in_namespace(|| cable::set_up(1500).map(drop))
+    {
+        let lacks_privilege = reason.is::<NamespaceError>()
+            || matches!(
+                reason.downcast_ref(),
+                Some(OpenError::Permission { .. } | OpenError::UserNamespace { .. })
+            );
+        if lacks_privilege {
+            skip("AF_XDP, whose eBPF takes root", reason);
+            return ExitCode::SUCCESS;
+        }
+        println!("AF_XDP: {reason}");
+        return ExitCode::FAILURE;
+    }
+    run(TESTS
+        .iter()
+        .map(|&(name, test)| (name, move || in_namespace(test))))
+}
+
+/// Runs a test in a fresh network namespace.
+fn in_namespace(test: impl FnOnce() -> TestResult + Send) -> TestResult {
+    Namespace::create()?.run(|| {
+        Netlink::open()?.bring_up("lo")?;
+        test()
+    })?
+}
