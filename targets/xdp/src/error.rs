@@ -114,7 +114,7 @@ pub enum OpenError {
 pub(crate) struct About<'a>(pub(crate) &'a str);
 
 impl About<'_> {
-    /// For a system call that failed; the lack of a capability is told from the rest.
+    /// For a system call that failed; the lack of a capability is an error of its own.
     pub(crate) fn call(&self, action: &'static str, error: io::Error) -> OpenError {
         let name = self.0.to_owned();
         match error.kind() {

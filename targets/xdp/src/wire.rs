@@ -257,7 +257,7 @@ impl XdpWire {
         let mut waiting = self.socket.departures.waiting();
         while waiting > 0 && self.socket.departures.needs_wakeup() {
             self.counters.system_calls += 1;
-            // Whatever else fails, the device is full or down: what waits is taken when it is not.
+            // Whatever else fails, the device is full or down: the frames are taken when it is not.
             if let Err(Errno::NXIO) = self.socket.wake() {
                 return Err(self.gone());
             }
