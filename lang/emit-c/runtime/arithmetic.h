@@ -6,8 +6,12 @@
 /* ---- Reading and writing where no type says what is there ---- */
 
 /* What a list element that does not exist reads as. */
+#ifdef __bpf__
+#define HW_NOTHING ((const void *)hw_arena_at(HW_NOTHING_AT))
+#else
 static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
 #define HW_NOTHING ((const void *)hw_nothing_words)
+#endif
 
 HW_INLINE uint64_t hw_get(const void *at, unsigned bytes) {
     uint64_t value = 0;
@@ -75,10 +79,22 @@ HW_INLINE uint32_t hw_div_u32(uint32_t a, uint32_t b) { return b == 0 ? 0 : a / 
 HW_INLINE uint32_t hw_rem_u32(uint32_t a, uint32_t b) { return b == 0 ? a : a % b; }
 HW_INLINE uint64_t hw_div_u64(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
 HW_INLINE uint64_t hw_rem_u64(uint64_t a, uint64_t b) { return b == 0 ? a : a % b; }
+#ifdef __bpf__
+/* Processors of eBPF before version 4 divide numbers without a sign. */
+HW_INLINE uint64_t hw_size_of(int64_t value) { return value < 0 ? 0 - (uint64_t)value : (uint64_t)value; }
+HW_INLINE int64_t hw_signed(uint64_t size, bool negative) { return (int64_t)(negative ? 0 - size : size); }
+HW_INLINE int64_t hw_div_i64(int64_t a, int64_t b) {
+    return b == 0 ? 0 : hw_signed(hw_size_of(a) / hw_size_of(b), (a < 0) != (b < 0));
+}
+HW_INLINE int64_t hw_rem_i64(int64_t a, int64_t b) {
+    return b == 0 ? a : hw_signed(hw_size_of(a) % hw_size_of(b), a < 0);
+}
+#else
 HW_INLINE int64_t hw_div_i64(int64_t a, int64_t b) {
     return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
 }
 HW_INLINE int64_t hw_rem_i64(int64_t a, int64_t b) { return b == 0 ? a : b == -1 ? 0 : a % b; }
+#endif
 
 /* Order of the circular numbers of `bits` bits: the antipode is below on both sides. */
 HW_INLINE bool hw_before(uint64_t a, uint64_t b, unsigned bits) { return (a - b) >> (bits - 1) & 1; }
@@ -106,6 +122,35 @@ HW_INLINE uint64_t hw_sat_sub_seq(uint64_t a, uint64_t b, unsigned bits) {
 
 HW_INLINE uint64_t hw_sat_add(uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
 
+#ifdef __bpf__
+/* a * b / c with a 128-bit middle, the low half of what comes out; 0 where c is 0. Bit by bit, since no such division
+ * is at hand. */
+static __attribute__((noinline, unused)) uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
+    uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+    uint64_t middle = (a0 * b0 >> 32) + (uint32_t)(a0 * b1) + (uint32_t)(a1 * b0);
+    uint64_t low = a * b, high = a1 * b1 + (a0 * b1 >> 32) + (a1 * b0 >> 32) + (middle >> 32);
+    if (c == 0)
+        return 0;
+    if (high == 0)
+        return low / c;
+    uint64_t left = high % c, quotient = 0;
+    for (unsigned bit = HW_ZERO; HW_MORE(bit < 64); HW_NEXT(bit)) {
+        bool over = left >> 63;
+        left = left << 1 | low >> 63;
+        low <<= 1;
+        quotient <<= 1;
+        if (over || left >= c) {
+            left -= c;
+            quotient |= 1;
+        }
+    }
+    return quotient;
+}
+HW_INLINE uint64_t hw_mul_div_i64(int64_t a, int64_t b, int64_t c) {
+    uint64_t size = hw_mul_div_u64(hw_size_of(a), hw_size_of(b), hw_size_of(c));
+    return (uint64_t)hw_signed(size, (a < 0) != ((b < 0) != (c < 0)));
+}
+#else
 __extension__ typedef unsigned __int128 hw_u128;
 __extension__ typedef __int128 hw_i128;
 
@@ -119,6 +164,7 @@ HW_INLINE uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
 HW_INLINE uint64_t hw_mul_div_i64(int64_t a, int64_t b, int64_t c) {
     return c == 0 ? 0 : (uint64_t)((hw_i128)a * b / c);
 }
+#endif
 
 /* The 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`, the higher of two
  * that are equally near (RFC 9000, A.3), and never outside 64 bits. */
@@ -133,12 +179,15 @@ HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
     return HW_LIKELY(up >= turn || up < near) ? up - turn : up;
 }
 
+/* The whole part of the cube root of the largest number. */
+#define HW_LARGEST_CBRT 2642245
+
 /* The whole part of the cube root, bit by bit from the top. */
 static inline uint64_t hw_cbrt(uint64_t value) {
     uint64_t root = 0;
     for (int bit = 21; bit >= 0; bit--) {
         uint64_t candidate = root | (uint64_t)1 << bit;
-        if ((hw_u128)candidate * candidate * candidate <= value)
+        if (candidate <= HW_LARGEST_CBRT && candidate * candidate * candidate <= value)
             root = candidate;
     }
     return root;
@@ -171,7 +220,7 @@ HW_INLINE uint64_t hw_varint_len(uint64_t value) {
 HW_INLINE bool hw_is_zero(const void *at, size_t len) {
     const uint8_t *p = at;
     uint8_t any = 0;
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = HW_ZERO; HW_MORE(i < len); HW_NEXT(i))
         any |= p[i];
     return any == 0;
 }
@@ -211,11 +260,11 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
             memcpy(to + at, &number, 2);
             return at + 2;
         }
-        for (unsigned i = 0; i < bytes; i++)
+        for (unsigned i = HW_ZERO; HW_MORE(i < bytes); HW_NEXT(i))
             to[at + i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
         return at + bytes;
     }
-    for (unsigned i = 0; i < bytes && at < room; i++)
+    for (unsigned i = HW_ZERO; HW_MORE(i < bytes && at < room); HW_NEXT(i))
         to[at++] = (uint8_t)(value >> 8 * (bytes - 1 - i));
     return at;
 }
@@ -227,7 +276,7 @@ HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *
         memcpy(to + at, from, len);
         return at + len;
     }
-    for (size_t i = 0; i < len && at < room; i++)
+    for (size_t i = HW_ZERO; HW_MORE(i < len && at < room); HW_NEXT(i))
         to[at++] = ((const uint8_t *)from)[i];
     return at;
 }
@@ -256,10 +305,10 @@ HW_INLINE hw_ip hw_ipv4(uint32_t number) {
 static inline uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
     uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
     uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
-    for (size_t at = 0; at <= len; at += 8) {
+    for (size_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
         size_t n = len - at < 8 ? len - at : 8;
         uint64_t word = n < 8 ? (uint64_t)len << 56 : 0;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = HW_ZERO; HW_MORE(i < n); HW_NEXT(i))
             word |= (uint64_t)bytes[at + i] << 8 * i;
         v3 ^= word;
         HW_SIP_ROUND;

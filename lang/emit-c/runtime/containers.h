@@ -12,14 +12,23 @@ typedef struct HW_MAY_ALIAS hw_list {
     uint32_t pad;
 } hw_list;
 
+#ifdef __bpf__
+/* Without a branch, of which the verifier would follow both sides each time. */
+HW_INLINE uint32_t hw_len(uint32_t len, uint32_t cap) {
+    int64_t over = (int64_t)len - cap;
+    __asm__("" : "+r"(over));
+    return cap + (uint32_t)(over & over >> 63);
+}
+#else
 HW_INLINE uint32_t hw_len(uint32_t len, uint32_t cap) { return len < cap ? len : cap; }
+#endif
 
 /* Opens a zeroed gap for an element at a position; NULL when the list is full. */
 HW_INLINE void *hw_list_insert(void *list, uint32_t index, uint32_t cap, size_t stride) {
     hw_list *l = list;
     uint32_t len = hw_len(l->len, cap);
     if (len >= cap)
-        return NULL;
+        return HW_NONE;
     uint8_t *slot = (uint8_t *)(l + 1) + index * stride;
     if (index < len)
         memmove(slot + stride, slot, (len - index) * stride);
@@ -100,24 +109,24 @@ HW_INLINE hw_span hw_window_run(const hw_window *w, uint64_t head, uint32_t i, h
     return run;
 }
 
-static inline uint64_t hw_window_run_from(const void *window, uint64_t i, hw_shape shape) {
+HW_WIDE inline uint64_t hw_window_run_from(const void *window, uint64_t i, hw_shape shape) {
     const hw_window *w = window;
     return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].from, shape) : 0;
 }
 
-static inline uint64_t hw_window_run_to(const void *window, uint64_t i, hw_shape shape) {
+HW_WIDE inline uint64_t hw_window_run_to(const void *window, uint64_t i, hw_shape shape) {
     const hw_window *w = window;
     return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].to, shape) : 0;
 }
 
 /* Whether a position is set. */
-static inline bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
+HW_WIDE inline bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
     const hw_window *w = window;
     uint64_t head = hw_window_head(w, shape);
     uint64_t distance = hw_distance(head, x, shape);
     if (hw_less(x, head, shape))
         return false;
-    for (uint32_t i = 0; i < hw_window_len(w, shape); i++) {
+    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_window_len(w, shape)); HW_NEXT(i)) {
         hw_span run = hw_window_run(w, head, i, shape);
         if (run.from <= distance && distance < run.to)
             return true;
@@ -127,11 +136,11 @@ static inline bool hw_window_is_set(const void *window, uint64_t x, hw_shape sha
 
 /* The first set position not below `x`; the end of the last run where there is none, and the head
  * of a window without runs. */
-static inline uint64_t hw_window_first_set(const void *window, uint64_t x, hw_shape shape) {
+HW_WIDE inline uint64_t hw_window_first_set(const void *window, uint64_t x, hw_shape shape) {
     const hw_window *w = window;
     uint64_t head = hw_window_head(w, shape), end = 0;
     uint64_t distance = hw_distance(head, x, shape);
-    for (uint32_t i = 0; i < hw_window_len(w, shape); i++) {
+    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_window_len(w, shape)); HW_NEXT(i)) {
         hw_span run = hw_window_run(w, head, i, shape);
         if (distance < run.to)
             return hw_fit(head + hw_max_u64(run.from, distance), shape);
@@ -140,10 +149,10 @@ static inline uint64_t hw_window_first_set(const void *window, uint64_t x, hw_sh
     return hw_fit(head + end, shape);
 }
 
-static inline uint64_t hw_window_search_unset(const hw_window *w, uint64_t x, hw_shape shape) {
+HW_WIDE inline uint64_t hw_window_search_unset(const hw_window *w, uint64_t x, hw_shape shape) {
     uint64_t head = hw_window_head(w, shape);
     uint64_t distance = hw_distance(head, x, shape);
-    for (uint32_t i = 0; i < hw_window_len(w, shape); i++) {
+    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_window_len(w, shape)); HW_NEXT(i)) {
         hw_span run = hw_window_run(w, head, i, shape);
         if (run.from <= distance && distance < run.to)
             return hw_fit(head + run.to, shape);
@@ -161,12 +170,12 @@ HW_INLINE uint64_t hw_window_first_unset(const void *window, uint64_t x, hw_shap
 }
 
 /* Replaces `old` runs from `first` on by `count` others, given as distances. */
-static inline void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, const hw_span *runs,
+HW_WIDE inline void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, const hw_span *runs,
                                     uint32_t count, hw_shape shape) {
     uint32_t len = hw_window_len(w, shape);
     uint64_t head = hw_window_head(w, shape);
     memmove(w->runs + first + count, w->runs + first + old, (len - first - old) * sizeof(hw_span));
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = HW_ZERO; HW_MORE(i < count); HW_NEXT(i)) {
         w->runs[first + i].from = hw_fit(head + runs[i].from, shape);
         w->runs[first + i].to = hw_fit(head + runs[i].to, shape);
     }
@@ -186,16 +195,16 @@ HW_INLINE bool hw_window_clip(const hw_window *w, uint64_t a, uint64_t b, hw_spa
 
 /* Sets [a, b), merging with the runs that it meets or touches. False, and no change, when a run too
  * many would be needed. */
-static inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape) {
+HW_WIDE inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape) {
     hw_window *w = window;
     hw_span range;
     if (!hw_window_clip(w, a, b, &range, shape))
         return true;
-    uint32_t len = hw_window_len(w, shape), first = 0, met = 0;
+    uint32_t len = hw_window_len(w, shape), first = HW_ZERO, met = HW_ZERO;
     uint64_t head = hw_window_head(w, shape);
-    while (first < len && hw_window_run(w, head, first, shape).to < range.from)
+    while (HW_MORE(first < len && hw_window_run(w, head, first, shape).to < range.from))
         first++;
-    while (first + met < len && hw_window_run(w, head, first + met, shape).from <= range.to)
+    while (HW_MORE(first + met < len && hw_window_run(w, head, first + met, shape).from <= range.to))
         met++;
     if (met == 0 && len == shape.cap)
         return false;
@@ -208,16 +217,16 @@ static inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape 
 }
 
 /* Unsets [a, b). False, and no change, when that would split a run and no other is free. */
-static inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shape shape) {
+HW_WIDE inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shape shape) {
     hw_window *w = window;
     hw_span range;
     if (!hw_window_clip(w, a, b, &range, shape))
         return true;
-    uint32_t len = hw_window_len(w, shape), first = 0, met = 0;
+    uint32_t len = hw_window_len(w, shape), first = HW_ZERO, met = HW_ZERO;
     uint64_t head = hw_window_head(w, shape);
-    while (first < len && hw_window_run(w, head, first, shape).to <= range.from)
+    while (HW_MORE(first < len && hw_window_run(w, head, first, shape).to <= range.from))
         first++;
-    while (first + met < len && hw_window_run(w, head, first + met, shape).from < range.to)
+    while (HW_MORE(first + met < len && hw_window_run(w, head, first + met, shape).from < range.to))
         met++;
     if (met == 0)
         return true;
@@ -235,13 +244,13 @@ static inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shap
     return true;
 }
 
-static inline void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) {
+HW_WIDE inline void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) {
     uint64_t head = hw_window_head(w, shape);
     uint64_t moved = hw_distance(head, to, shape);
-    uint32_t len = hw_window_len(w, shape), gone = 0;
-    while (gone < len && hw_window_run(w, head, gone, shape).to <= moved)
+    uint32_t len = hw_window_len(w, shape), gone = HW_ZERO;
+    while (HW_MORE(gone < len && hw_window_run(w, head, gone, shape).to <= moved))
         gone++;
-    hw_window_splice(w, 0, gone, NULL, 0, shape);
+    hw_window_splice(w, 0, gone, HW_NONE, 0, shape);
     if (gone < len && hw_distance(head, hw_fit(w->runs[0].from, shape), shape) < moved)
         w->runs[0].from = to;
 }

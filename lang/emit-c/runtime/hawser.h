@@ -11,17 +11,37 @@
 #ifndef HAWSER_H
 #define HAWSER_H
 
+#ifndef __bpf__
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+/* A condition under which a loop goes on. */
+#define HW_MORE(condition) (condition)
+/* Where a loop begins. */
+#define HW_ZERO 0
+/* What a loop counts, one on; and what it has set. */
+#define HW_NEXT(counter) ((counter)++)
+#define HW_STAY(variable) ((void)0)
+/* A pointer to memory that is absent. */
+#define HW_NONE NULL
+#endif
+
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
 #define HAWSER_ABI 6
 
 #define HW_INLINE static inline __attribute__((always_inline))
+#ifdef __bpf__
+/* Functions of eBPF take at most five arguments and return at most one number; those that do not fit are part of their
+ * callers. */
+#define HW_WIDE static HW_UNUSED __attribute__((always_inline))
+#define HW_FLAT
+#else
+#define HW_WIDE static
 /* All that it calls becomes part of a function, where that is optimised. */
 #define HW_FLAT __attribute__((flatten))
+#endif
 #define HW_UNUSED __attribute__((unused))
 #define HW_MAY_ALIAS __attribute__((may_alias))
 #define HW_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -296,6 +316,9 @@ typedef struct hw_run {
     uint32_t fresh_type;     /* index of the type of the context that the chain may make */
     uint8_t *event;
     struct hw_packet_run *packet;
+#ifdef __bpf__
+    uint8_t *frame;          /* where variables are */
+#endif
 } hw_run;
 
 #endif

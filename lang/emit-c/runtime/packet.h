@@ -47,7 +47,7 @@ static inline uint64_t hw_round_up(uint64_t value, uint64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
-static inline hw_cursor hw_cursor_over(const hw_packet *packet) {
+HW_WIDE inline hw_cursor hw_cursor_over(const hw_packet *packet) {
     hw_cursor cursor = {packet, 0, packet ? packet->head_len + packet->tail_len : 0};
     return cursor;
 }
@@ -99,7 +99,7 @@ static inline void hw_wire_put(uint8_t *p, uint64_t value, unsigned count) {
 /* The `count` bits, at most 64, that begin at bit `at` of `p`. */
 static inline uint64_t hw_wire_bits(const uint8_t *p, unsigned at, unsigned count) {
     uint64_t value = 0;
-    while (count > 0) {
+    while (HW_MORE(count > 0)) {
         unsigned open = 8 - at % 8;
         unsigned n = count < open ? count : open;
         value = value << n | (uint8_t)(p[at / 8] << (8 - open)) >> (8 - n);
@@ -112,7 +112,7 @@ static inline uint64_t hw_wire_bits(const uint8_t *p, unsigned at, unsigned coun
 /* Writes the low `count` bits of a number, at most 64, from bit `at` of `p` on. What follows in the
  * last byte becomes zero. */
 static inline void hw_wire_put_bits(uint8_t *p, unsigned at, uint64_t value, unsigned count) {
-    while (count > 0) {
+    while (HW_MORE(count > 0)) {
         unsigned open = 8 - at % 8;
         unsigned n = count < open ? count : open;
         uint8_t part = (uint8_t)(value >> (count - n)) & (uint8_t)(0xff >> (8 - n));
@@ -178,7 +178,7 @@ typedef struct hw_writer {
 static inline uint8_t *hw_next(hw_writer *out, uint64_t count) {
     uint64_t at = out->at;
     out->at += count;
-    return at <= out->room && count <= out->room - at ? out->bytes + at : NULL;
+    return at <= out->room && count <= out->room - at ? out->bytes + at : HW_NONE;
 }
 
 /* A variable-length integer (RFC 9000, section 16) in its shortest form. */
@@ -192,7 +192,7 @@ static inline void hw_varint_put(hw_writer *out, uint64_t value) {
 
 /* Zeros up to the given position. */
 static inline void hw_zeros_to(hw_writer *out, uint64_t position) {
-    while (out->at < position) {
+    while (HW_MORE(out->at < position)) {
         uint8_t *p = hw_next(out, 1);
         if (p)
             *p = 0;
@@ -229,7 +229,7 @@ static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t 
 static inline void *hw_event_room(const hw_run *run, uint64_t len) {
     const hw_events *out = run->packet->events;
     if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
-        return NULL;
+        return HW_NONE;
     return out->at;
 }
 
@@ -256,7 +256,7 @@ static inline uint32_t hw_parse_error(uint64_t outcome) {
 }
 
 /* An extracted packet's payload. */
-static inline hw_data hw_payload(const hw_packet *packet, uint64_t at, uint64_t len) {
+HW_WIDE inline hw_data hw_payload(const hw_packet *packet, uint64_t at, uint64_t len) {
     hw_data data = {.addr = packet->addr == 0 ? 0 : packet->addr + at, .len = (uint32_t)len};
     return data;
 }
@@ -272,7 +272,7 @@ typedef struct hw_sum {
 
 /* Adds the carries back in, down to 16 bits. */
 static inline uint16_t hw_sum_fold(uint64_t sum) {
-    while (sum >> 16)
+    while (HW_MORE(sum >> 16))
         sum = (sum & 0xffff) + (sum >> 16);
     return (uint16_t)sum;
 }
@@ -280,7 +280,7 @@ static inline uint16_t hw_sum_fold(uint64_t sum) {
 /* Sums 16-bit words, 32 bytes a round in four lanes: no carry is lost below 16 GiB. */
 static inline uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
     uint64_t lanes[4] = {0, 0, 0, 0};
-    for (; len >= 32; p += 32, len -= 32) {
+    for (; HW_MORE(len >= 32); p += 32, len -= 32) {
         for (unsigned i = 0; i < 4; i++) {
             uint64_t word;
             memcpy(&word, p + 8 * i, 8);
@@ -288,7 +288,7 @@ static inline uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
         }
     }
     uint64_t sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
-    for (; len >= 2; p += 2, len -= 2) {
+    for (; HW_MORE(len >= 2); p += 2, len -= 2) {
         uint16_t word;
         memcpy(&word, p, 2);
         sum += word;
@@ -317,7 +317,7 @@ static inline bool hw_sum_valid(hw_sum sum) {
 
 /* The sum of the pseudo-header: RFC 9293, 3.1 for IPv4, RFC 8200, 8.1 for IPv6. `len` is the length
  * of the transport packet. */
-static inline hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
+HW_WIDE inline hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
     static const uint8_t mapped[4] = {0, 0, 0xff, 0xff}; /* before an IPv4 address, behind zeros */
     /* Both forms add the same numbers: IPv4's 16-bit length is IPv6's without its zeros. */
     uint8_t rest[8] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
@@ -349,14 +349,14 @@ typedef struct hw_piece {
 } hw_piece;
 
 /* What lies in the head of the bytes [from, to) of a packet. */
-static inline hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
+HW_WIDE inline hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
     uint64_t low = hw_min(from, packet->head_len);
     hw_piece piece = {packet->head + low, hw_left(low, hw_min(to, packet->head_len))};
     return piece;
 }
 
 /* What lies in the tail of the bytes [from, to) of a packet. */
-static inline hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
+HW_WIDE inline hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
     uint64_t low = hw_min(hw_left(packet->head_len, from), packet->tail_len);
     uint64_t high = hw_min(hw_left(packet->head_len, to), packet->tail_len);
     hw_piece piece = {packet->tail + low, hw_left(low, high)};
@@ -397,6 +397,20 @@ typedef struct hw_crc_field {
 } hw_crc_field;
 
 #ifdef HW_CRC
+#ifdef __bpf__
+static inline uint32_t hw_crc_byte(uint32_t crc, uint8_t byte) {
+    crc ^= byte;
+    for (unsigned bit = 0; bit < 8; bit++)
+        crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    return crc;
+}
+
+static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) {
+    for (; HW_MORE(len > 0); p++, len--, HW_STAY(len))
+        crc = hw_crc_byte(crc, *p);
+    return crc;
+}
+#else
 /* The remainders of each byte followed by 0 to 7 zeros: eight bytes are taken at a time. */
 static uint32_t hw_crc_table[8][256];
 
@@ -419,7 +433,7 @@ static inline uint32_t hw_crc_byte(uint32_t crc, uint8_t byte) {
 }
 
 static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) {
-    for (; len >= 8; p += 8, len -= 8) {
+    for (; HW_MORE(len >= 8); p += 8, len -= 8) {
         uint64_t word = 0;
         for (unsigned i = 0; i < 8; i++)
             word |= (uint64_t)p[i] << 8 * i;
@@ -428,20 +442,21 @@ static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) 
         for (unsigned i = 0; i < 8; i++)
             crc ^= hw_crc_table[7 - i][word >> 8 * i & 255];
     }
-    for (; len > 0; p++, len--)
+    for (; HW_MORE(len > 0); p++, len--, HW_STAY(len))
         crc = hw_crc_byte(crc, *p);
     return crc;
 }
+#endif
 
 /* Adds the header: masked spans as ones, the field itself as zeros. */
 static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, const uint8_t *p, uint64_t len) {
     uint64_t masked = hw_min(len, field->plain);
-    for (uint64_t i = 0; i < masked; i++) {
+    for (uint64_t i = HW_ZERO; HW_MORE(i < masked); HW_NEXT(i)) {
         uint8_t byte = p[i];
         for (unsigned n = 0; n < 8; n++) {
             uint64_t bit = i * 8 + n;
             uint8_t place = (uint8_t)(0x80 >> n);
-            for (uint32_t s = 0; s < field->spans; s++)
+            for (uint32_t s = HW_ZERO; HW_MORE(s < field->spans); HW_NEXT(s))
                 if (bit - field->span[s][0] < field->span[s][1])
                     byte |= place;
             if (!field->in_trailer && bit - field->at < 32)
@@ -454,8 +469,8 @@ static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, co
 
 /* The CRC-32 of a received packet, `seed` that of what stands in front: header from `at`, payload from
  * `data`, up to `end`. */
-static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint32_t seed,
-                                     uint64_t at, uint64_t data, uint64_t end) {
+HW_WIDE inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint32_t seed,
+                                      uint64_t at, uint64_t data, uint64_t end) {
     hw_piece header = hw_in_head(packet, at, data);
     uint32_t crc = hw_crc_header(~seed, field, header.bytes, header.len);
     hw_piece head = hw_in_head(packet, data, end);
@@ -467,7 +482,7 @@ static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field
 /* ---- Headers put together ---- */
 
 /* What was written from a position on; less where there was no room. */
-static inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
+HW_WIDE inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
     uint64_t end = hw_min(out->at, out->room);
     uint64_t start = hw_min(from, end);
     hw_piece piece = {out->bytes + start, end - start};
@@ -475,7 +490,7 @@ static inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
 }
 
 /* Leaves the Internet checksum at `at` to be completed: over the pseudo-header alone. */
-static inline hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t protocol, uint64_t len,
+HW_WIDE inline hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t protocol, uint64_t len,
                                       uint64_t at, bool pseudo) {
     hw_sum sum = {0, false};
     if (pseudo)
@@ -496,7 +511,7 @@ typedef struct hw_rule_args {
 
 /* The next rule's arguments. */
 static inline void hw_take_args(hw_rule_args *args, const hw_packet_rec *packet, unsigned count) {
-    for (unsigned i = 0; i < count && i < HW_MAX_RULE_ARGS && args->taken < HW_MAX_RULE_ARGS; i++)
+    for (unsigned i = HW_ZERO; HW_MORE(i < count && i < HW_MAX_RULE_ARGS && args->taken < HW_MAX_RULE_ARGS); HW_NEXT(i))
         args->value[i] = packet->args[args->taken++];
 }
 

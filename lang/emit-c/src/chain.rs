@@ -203,7 +203,7 @@ impl Emitter<'_> {
         if places.is_empty() {
             return;
         }
-        s.out.line("uint64_t *due = NULL;");
+        s.out.line("uint64_t *due = HW_NONE;");
         for place in &places {
             let at = self.target(s, place).at;
             s.out
@@ -270,7 +270,12 @@ impl Emitter<'_> {
             s.out.line(&format!("if ({call})"));
             s.out.line("    break;");
         } else {
-            s.out.line(&format!("{call};"));
+            let done = if self.is_ebpf() {
+                format!("HW_DO({call});")
+            } else {
+                format!("{call};")
+            };
+            s.out.line(&done);
         }
     }
 
@@ -316,26 +321,31 @@ impl Emitter<'_> {
         s.out.line("return run->outcome;");
     }
 
+    /// In eBPF a program for each chain: the verifier has to go through each by itself.
+    pub(crate) fn chain_entries(&mut self) -> String {
+        let mut out = Writer::default();
+        out.line("");
+        for (index, chain) in self.module.chains.iter().enumerate() {
+            let name = self.chain_name(EventId(index as u32));
+            let ty = self.structure(self.module.events[index].body);
+            out.line(&format!(
+                "HW_CHAIN({index}, {name}, {ty}, {})",
+                chain.bounds.record_bytes
+            ));
+        }
+        out.finish()
+    }
+
     /// The dispatch: measures the room and goes by the event's number.
     fn react(&mut self) -> String {
         let module = self.module;
         let mut out = Writer::default();
-        out.line(
-            "static uint64_t mtp_react(const uint64_t *params, uint8_t *event, const hw_memory *memory,",
-        );
-        out.open("                          hw_records *out)");
-        out.line("hw_event *head = (hw_event *)event;");
-        let wanted = if module.signals.is_empty() {
-            ""
-        } else {
-            ", .wanted = out->wanted"
-        };
-        out.line(&format!(
-            "hw_run state = {{.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event{wanted}}};"
-        ));
-        out.line("const size_t room = (size_t)(out->end - out->at);");
+        if self.is_ebpf() {
+            return out.finish();
+        }
+        out.open("HW_INLINE uint64_t mtp_chain(hw_run *run, hw_event *event, size_t room)");
         out.line("uint64_t outcome = HW_DONE;");
-        out.open("switch (head->event)");
+        out.open("switch (event->event)");
         for (index, chain) in module.chains.iter().enumerate() {
             let event = EventId(index as u32);
             let name = self.chain_name(event);
@@ -345,18 +355,40 @@ impl Emitter<'_> {
                 out.line(&format!("    if (room < {})", chain.bounds.record_bytes));
                 out.line("        return HW_NO_ROOM;");
             }
-            out.line(&format!("    outcome = {name}(&state, ({ty} *)event);"));
+            out.line(&format!("    outcome = {name}(run, ({ty} *)event);"));
             out.line("    break;");
         }
         out.line("default:");
         out.line("    break;");
         out.close("");
-        out.line("out->at = state.at;");
         out.line("/* Only parsers give inputs up; a chain that would is over. */");
         out.line("return (uint32_t)outcome == HW_DROPPED ? HW_STOP : outcome;");
         out.close("");
         out.line("");
+        self.react_entry(&mut out);
         out.finish()
+    }
+
+    /// What the program's table names.
+    fn react_entry(&self, out: &mut Writer) {
+        out.line(
+            "static uint64_t mtp_react(const uint64_t *params, uint8_t *event, const hw_memory *memory,",
+        );
+        out.open("                          hw_records *out)");
+        out.line("hw_event *head = (hw_event *)event;");
+        let wanted = if self.module.signals.is_empty() {
+            ""
+        } else {
+            ", .wanted = out->wanted"
+        };
+        out.line(&format!(
+            "hw_run state = {{.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event{wanted}}};"
+        ));
+        out.line("const uint64_t outcome = mtp_chain(&state, head, (size_t)(out->end - out->at));");
+        out.line("out->at = state.at;");
+        out.line("return outcome;");
+        out.close("");
+        out.line("");
     }
 }
 

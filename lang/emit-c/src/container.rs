@@ -202,13 +202,13 @@ impl Emitter<'_> {
             self.element_field(list, key, aside),
         );
         let mut body = format!(
-            "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n"
+            "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = HW_ZERO;\n"
         );
         body += &format!(
-            "    for (; i < hw_len(list->len, {cap}); i++) {{\n        if ({key_there} == {key_here}) {{\n            \
+            "    for (; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i)) {{\n        if ({key_there} == {key_here}) {{\n            \
              hw_list_remove(list, i, {cap}, {stride});\n            break;\n        }}\n    }}\n"
         );
-        body += &format!("    for (i = 0; i < hw_len(list->len, {cap}); i++) {{\n");
+        body += &format!("    for (i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i)) {{\n");
         for field in by {
             let there = self.element_field(list, field, in_list);
             let here = self.element_field(list, field, aside);
@@ -255,7 +255,7 @@ impl Emitter<'_> {
         };
         let found = self.element_field(list, key, "list->items[i]");
         self.helpers += &format!(
-            "static inline bool {name}({tag} *list, {} key) {{\n    for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
+            "static inline bool {name}({tag} *list, {} key) {{\n    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
              if ({found} == key) {{\n            hw_list_remove(list, i, {cap}, {stride});\n            return true;\n        }}\n    \
              return false;\n}}\n\n",
             scalar(&key.ty)

@@ -10,7 +10,7 @@ use crate::names::{Names, comment, identifier, literal};
 use crate::packet::sparse::Sparse;
 use crate::scope::Instance;
 use crate::writer::Writer;
-use crate::{Emitted, Marks, Options};
+use crate::{Emitted, Machine, Marks, Options};
 
 /// The runtime, in the order in which its parts build on each other.
 const RUNTIME: [&str; 5] = [
@@ -20,9 +20,18 @@ const RUNTIME: [&str; 5] = [
     include_str!("../runtime/packet.h"),
     include_str!("../runtime/program.h"),
 ];
+/// What stands before it and behind the program, in eBPF.
+const EBPF: [&str; 2] = [
+    include_str!("../runtime/ebpf.h"),
+    include_str!("../runtime/entries.h"),
+];
+
+/// Bytes of a page of the arena, and of all.
+const PAGE: u32 = 4096;
+const ARENA: u32 = 1 << 24;
 
 /// What the functions are called that the program's table names, behind `mtp_`.
-const ENTRIES: [&str; 4] = ["react", "parse", "build", "coalesce"];
+const ENTRIES: [&str; 5] = ["react", "chain", "parse", "build", "coalesce"];
 
 /// The state of printing a module. Pieces are collected apart, because a function's printing finds
 /// out which types, helpers and other functions it needs.
@@ -58,6 +67,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) prototypes: String,
     /// Definitions of functions.
     pub(crate) functions: String,
+    /// Bytes of variables that lie in `hw_run.frame`.
+    pub(crate) frame: u32,
     /// By file: where its lines begin.
     line_starts: Vec<Vec<u32>>,
 }
@@ -89,6 +100,7 @@ impl<'a> Emitter<'a> {
             waiting: VecDeque::new(),
             prototypes: String::new(),
             functions: String::new(),
+            frame: 0,
             line_starts: module.files.iter().map(|(_, text)| line_starts(text)).collect(),
         }
     }
@@ -114,7 +126,10 @@ impl<'a> Emitter<'a> {
             comment(&self.module.name)
         );
         body += PRAGMAS;
-        body += &format!("#define HW_NOTHING_WORDS {}\n\n", largest.div_ceil(8));
+        body += &match self.options.machine {
+            Machine::Native => format!("#define HW_NOTHING_WORDS {}\n\n", largest.div_ceil(8)),
+            Machine::Ebpf => self.arena(largest),
+        };
         if self
             .module
             .blueprints
@@ -122,6 +137,9 @@ impl<'a> Emitter<'a> {
             .any(|blueprint| blueprint.crc().is_some())
         {
             body += "#define HW_CRC /* it verifies CRC-32s */\n\n";
+        }
+        if self.is_ebpf() {
+            body += EBPF[0];
         }
         RUNTIME.iter().for_each(|text| body += text);
         body += "\n/* ---- Types ---- */\n\n";
@@ -134,12 +152,40 @@ impl<'a> Emitter<'a> {
         body += react;
         body += packets;
         let digest = format!("{:016x}", fnv(&body));
-        body += &self.table(&symbol, &digest);
+        body += &match self.options.machine {
+            Machine::Native => self.table(&symbol, &digest),
+            Machine::Ebpf => EBPF[1].to_owned() + &self.chain_entries(),
+        };
         Emitted {
             c: body,
             symbol,
             digest,
         }
+    }
+
+    /// Whether the C is for the kernel.
+    pub(crate) fn is_ebpf(&self) -> bool {
+        self.options.machine == Machine::Ebpf
+    }
+
+    /// A place for a variable in the frame, which it shares with no other: an address.
+    pub(crate) fn framed(&mut self, ty: &str, size: u32) -> String {
+        let at = self.frame;
+        self.frame += size.next_multiple_of(8);
+        format!("({ty} *)(run->frame + {at})")
+    }
+
+    /// What stands where in the arena: a page that is never there, the call, zeros, what the host puts behind them.
+    fn arena(&self, largest: u32) -> String {
+        let zeros = 2 * PAGE;
+        let free = zeros + largest.next_multiple_of(PAGE);
+        format!(
+            "#define HW_CALL_AT {PAGE}\n#define HW_NOTHING_AT {zeros}\n#define HW_FREE_AT {free}\n\
+             #define HW_FRAME_BYTES {}\n#define HW_CONTEXTS {}\n#define HW_ARENA_PAGES {}\n\n",
+            self.frame,
+            self.module.contexts.len().max(1),
+            ARENA / PAGE,
+        )
     }
 
     /// Events and contexts are declared whether or not a function names them: they document the

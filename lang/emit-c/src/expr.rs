@@ -234,7 +234,12 @@ impl Emitter<'_> {
         let room: u32 = parts.iter().map(|part| self.packed_size(part)).sum();
         let bytes = s.names.take("packed");
         let len = s.names.take("packed_len");
-        s.out.line(&format!("uint8_t {bytes}[{}];", room.max(1)));
+        if self.is_ebpf() {
+            let at = self.framed("uint8_t", room);
+            s.out.line(&format!("uint8_t *const {bytes} = {at};"));
+        } else {
+            s.out.line(&format!("uint8_t {bytes}[{}];", room.max(1)));
+        }
         s.out.line(&format!("size_t {len} = 0;"));
         self.pack(s, parts, &bytes, &len, room);
         s.keep(
@@ -309,6 +314,8 @@ impl Emitter<'_> {
             self.halting_call(s, &format!("{call}, &{name})"));
         } else if halts {
             self.halting_call(s, &format!("{call})"));
+        } else if self.is_ebpf() {
+            s.out.line(&format!("HW_DO({call}));"));
         } else {
             s.out.line(&format!("{call});"));
         }
@@ -384,7 +391,7 @@ impl Emitter<'_> {
                 (self.seen_address(s, place), Kind::View, "const ")
             } else if target.nowhere {
                 (
-                    "NULL".into(),
+                    "HW_NONE".into(),
                     if place.base == Base::Fresh {
                         Kind::Unmade
                     } else {
@@ -397,7 +404,7 @@ impl Emitter<'_> {
                 let text = if address == *guard {
                     address
                 } else {
-                    format!("{guard} ? {address} : NULL")
+                    format!("{guard} ? {address} : HW_NONE")
                 };
                 let unmade = place.steps.is_empty() && self.kind_of(s, place) == Kind::Unmade;
                 (text, if unmade { Kind::Unmade } else { Kind::Maybe }, "")
@@ -439,6 +446,7 @@ impl Emitter<'_> {
         match (s.ending.clone(), text) {
             (Ending::Plain, Some(text)) if s.ret.is_some() => s.out.line(&format!("return {text};")),
             (Ending::Plain, _) if s.ret.is_some() => s.out.line("return 0;"),
+            (Ending::Plain, _) if self.is_ebpf() => s.out.line("return HW_OVER;"),
             (Ending::Plain, _) => s.out.line("return;"),
             (Ending::Halting, text) => {
                 if let (Some(text), true) = (text, s.ret.is_some()) {

@@ -1,6 +1,7 @@
 //! Functions: one C function for each setting that a function of the program is called in.
 
-use hawser_ir::{Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
+use hawser_ir::visit::{self, Access};
+use hawser_ir::{Base, Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
 
 use crate::emitter::Emitter;
 use crate::locals::Plan;
@@ -9,6 +10,29 @@ use crate::types::{scalar, stored};
 
 /// From how many bytes on a variable is left to the C library to be zeroed.
 pub(crate) const LARGE: u32 = 128;
+/// The maximum number of arguments of a function in eBPF.
+const MAX_ARGS: usize = 5;
+/// Up to how many bytes on compilers for eBPF copy by loads and stores.
+const IN_PLACE: u32 = 256;
+
+/// The pointer by which a variable of the frame is known: its name is what the pointer leads to.
+fn framed_name(name: &str) -> Option<&str> {
+    name.strip_prefix("(*")?.strip_suffix(')')
+}
+
+/// What a pointer to a variable may be called that is not in the frame after all.
+pub(crate) fn pointer_name(name: &str) -> &str {
+    framed_name(name).unwrap_or(name)
+}
+
+/// Whether a variable is handed on by reference.
+fn is_referenced(body: &[Stmt], variable: std::ops::Range<u32>) -> bool {
+    let mut found = false;
+    visit::places(body, |place, access| {
+        found |= access == Access::Reference && place.base == Base::Local && variable.contains(&place.offset);
+    });
+    found
+}
 
 impl Emitter<'_> {
     pub(crate) fn func(&self, id: FuncId) -> &Func {
@@ -56,6 +80,9 @@ impl Emitter<'_> {
         let summary = self.summaries[instance.func.0 as usize].clone();
         let mut scope = Scope::new();
         scope.body = Some(instance.func);
+        hawser_ir::statements(&func.body, &mut |stmt| {
+            scope.has_loops |= matches!(stmt.kind, StmtKind::For { .. });
+        });
         scope.views = self.views_are_there(instance.func);
         scope.found = instance.found;
         scope.slot = instance.slot;
@@ -72,6 +99,7 @@ impl Emitter<'_> {
         let result = match (&scope.ending, &func.ret) {
             (Ending::Halting, _) => "bool",
             (Ending::Plain, Some(ty)) => scalar(ty),
+            (Ending::Plain, None) if self.is_ebpf() => "uint64_t",
             (Ending::Plain, None) => "void",
         };
         let storage = if self
@@ -81,7 +109,7 @@ impl Emitter<'_> {
             .any(|parser| parser.func == instance.func)
         {
             "HW_FLAT static"
-        } else if self.inlined[instance.func.0 as usize] {
+        } else if self.inlined[instance.func.0 as usize] || (self.is_ebpf() && params.len() >= MAX_ARGS) {
             "HW_INLINE"
         } else {
             "static"
@@ -131,6 +159,9 @@ impl Emitter<'_> {
                 FuncParam::Value { name, ty, offset } => {
                     let name = scope.names.take(name);
                     params.push(format!("{} {name}", scalar(ty)));
+                    let name = self
+                        .argument_in_frame(scope, func, (&name, ty, *offset))
+                        .unwrap_or(name);
                     by_value.push(*offset);
                     let size = self.layout().size(ty);
                     scope.locals.push(Local {
@@ -160,12 +191,34 @@ impl Emitter<'_> {
         params
     }
 
+    /// In eBPF the place in the frame of an argument that is handed on by reference: what stands for it then.
+    fn argument_in_frame(
+        &mut self,
+        scope: &mut Scope,
+        func: &Func,
+        (name, ty, offset): (&str, &Ty, u32),
+    ) -> Option<String> {
+        if !(self.is_ebpf() && is_referenced(&func.body, offset..offset + 1)) {
+            return None;
+        }
+        let kept = scope.names.take(&format!("{name}_kept"));
+        let text = stored(ty);
+        let at = self.framed(text, 8);
+        scope.arguments.push(format!("{text} *const {kept} = {at};"));
+        scope.arguments.push(format!("*{kept} = {name};"));
+        Some(format!("(*{kept})"))
+    }
+
     /// Names the variables of a function's frame and plans where they are declared.
     pub(crate) fn variables(&mut self, scope: &mut Scope, func: &Func, by_value: &[u32]) {
         let first = scope.locals.len();
         for field in func.locals.iter().filter(|f| !by_value.contains(&f.offset)) {
-            let name = scope.names.take(&field.name);
+            let mut name = scope.names.take(&field.name);
             let size = self.layout().size(&field.ty);
+            let in_memory = || is_referenced(&func.body, field.offset..field.offset + size.max(1));
+            if self.is_ebpf() && (!field.ty.is_scalar() || in_memory()) {
+                name = format!("(*{name})");
+            }
             scope.locals.push(Local {
                 name,
                 ty: field.ty.clone(),
@@ -182,10 +235,17 @@ impl Emitter<'_> {
         scope.plan = Plan::new(&func.body, &declared);
         scope.in_place = self.in_place(scope, func);
         scope.images = self.images_in_place(scope, func);
+        for index in scope.in_place.iter().chain(&scope.images) {
+            let name = &mut scope.locals[*index].name;
+            *name = pointer_name(name).to_owned();
+        }
     }
 
     /// Pointers to what the function uses without having been handed it.
     fn prologue(&mut self, scope: &mut Scope, uses_fresh: bool, uses_found: bool) {
+        for line in std::mem::take(&mut scope.arguments) {
+            scope.out.line(&line);
+        }
         if let (true, Slot::Present(context)) = (uses_fresh, scope.slot) {
             let ty = self.structure(self.module.contexts[context.0 as usize].body);
             let name = scope.names.take("fresh");
@@ -214,6 +274,8 @@ impl Emitter<'_> {
         match (&scope.ending, &scope.ret) {
             (Ending::Halting, _) => scope.out.line("return false;"),
             (Ending::Plain, Some(_)) => scope.out.line("return 0;"),
+            // What a function leaves behind must not be an address of its caller's stack.
+            (Ending::Plain, None) if self.is_ebpf() => scope.out.line("return HW_OVER;"),
             (Ending::Plain, None) => {}
         }
     }
@@ -224,6 +286,9 @@ impl Emitter<'_> {
             self.declare_in_place(scope, local);
         } else if scope.images.contains(&local) {
             self.declare_image(scope, local, value);
+        } else if let Some(pointer) = framed_name(&scope.locals[local].name) {
+            let pointer = pointer.to_owned();
+            self.declare_in_frame(scope, local, &pointer, value);
         } else if value == "{0}" && scope.locals[local].size > LARGE {
             self.declare_unset(scope, local);
             let name = &scope.locals[local].name;
@@ -235,7 +300,45 @@ impl Emitter<'_> {
 
     /// Declares a variable that what follows sets.
     pub(crate) fn declare_unset(&mut self, scope: &mut Scope, local: usize) {
-        self.declaration(scope, local, "");
+        if let Some(pointer) = framed_name(&scope.locals[local].name) {
+            let pointer = pointer.to_owned();
+            self.point_into_frame(scope, local, &pointer);
+        } else {
+            self.declaration(scope, local, "");
+        }
+    }
+
+    /// Declares a variable of the frame, with a value of the whole of it.
+    fn declare_in_frame(&mut self, scope: &mut Scope, local: usize, pointer: &str, value: &str) {
+        self.point_into_frame(scope, local, pointer);
+        let ty = scope.locals[local].ty.clone();
+        let size = self.layout().size(&ty);
+        if ty.is_scalar() {
+            scope.out.line(&format!("*{pointer} = {value};"));
+        } else if value.starts_with('{') {
+            for line in self.initialised(&format!("*{pointer}"), &ty) {
+                scope.out.line(&line);
+            }
+        } else {
+            scope.out.line(&self.copied(&format!("*{pointer}"), value, size));
+        }
+    }
+
+    /// Declares the pointer to a variable's place in the frame.
+    fn point_into_frame(&mut self, scope: &mut Scope, local: usize, pointer: &str) {
+        let Local { ty, size, .. } = scope.locals[local].clone();
+        let text = self.pointed(&ty);
+        let at = self.framed(&text, size);
+        scope.out.line(&format!("{text} *const {pointer} = {at};"));
+    }
+
+    /// Sets all of something to what lies elsewhere.
+    pub(crate) fn copied(&self, to: &str, from: &str, size: u32) -> String {
+        if self.is_ebpf() && size > IN_PLACE {
+            format!("memcpy(&{to}, &{from}, {size});")
+        } else {
+            format!("{to} = {from};")
+        }
     }
 
     /// Declares a pointer to the room for an event in place of the event.

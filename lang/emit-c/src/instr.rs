@@ -308,16 +308,12 @@ impl Emitter<'_> {
         let Slot::Present(_) = s.slot else { return };
         let ty = Ty::Struct(self.module.contexts[context.0 as usize].body);
         let name = self.type_of(&ty);
-        let value = self.initial(&ty);
+        let initial = self.initialised("*made", &ty);
         s.out.open("");
         s.out
             .line(&format!("{name} *made = ({name} *)run->memory->fresh;"));
         s.out.line("const hw_id made_id = hw_id_at(&made->head.id);");
-        if value == "{0}" {
-            s.out.line("memset(made, 0, sizeof *made);");
-        } else {
-            s.out.line(&format!("*made = ({name}){value};"));
-        }
+        initial.iter().for_each(|line| s.out.line(line));
         s.out.line("made->head.id = made_id;");
         s.out.line("run->created = 1;");
         s.out.line("run->subject = run->memory->keyed_type == 0;");

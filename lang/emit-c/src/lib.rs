@@ -56,9 +56,21 @@ pub enum Marks {
     Nothing,
 }
 
+/// What compiles and runs the C.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Machine {
+    /// A C11 compiler, for the processor of the host.
+    #[default]
+    Native,
+    /// Clang with `-target bpf`, for the Linux kernel: within what its verifier lets pass, see `runtime/ebpf.h`.
+    Ebpf,
+}
+
 /// What the C is for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// What compiles and runs it.
+    pub machine: Machine,
     /// How lines are marked.
     pub marks: Marks,
     /// Also exports the function `hawser_program_loaded`, by which a program that is loaded at run time is

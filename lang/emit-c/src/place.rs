@@ -118,7 +118,7 @@ impl Emitter<'_> {
             let helper = self.element_helper(&list_ty, step, "at");
             let item = self.item_type(&list_ty);
             let found = format!("{helper}({}{key})", list.address());
-            let found = guard.map_or(found.clone(), |pointer| format!("{pointer} ? {found} : NULL"));
+            let found = guard.map_or(found.clone(), |pointer| format!("{pointer} ? {found} : HW_NONE"));
             let name = s.names.take("element");
             s.out.line(&format!("{item} *{name} = {found};"));
             at = At::Pointer(name.clone());
@@ -412,7 +412,7 @@ impl Emitter<'_> {
         let (constant, missing) = if how == "read" {
             ("const ", "HW_NOTHING")
         } else {
-            ("", "NULL")
+            ("", "HW_NONE")
         };
         let cap = step.cap;
         let body = match &step.index {
@@ -423,7 +423,7 @@ impl Emitter<'_> {
             ),
             Index::Tag(_) => format!(
                 "HW_INLINE {constant}{item} *{name}({constant}{tag} *list, uint64_t tag) {{\n    \
-                 for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
+                 for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
                  if (list->items[i].tag == tag)\n            return &list->items[i];\n    return {missing};\n}}\n"
             ),
             Index::Key(_, key) => {
@@ -431,7 +431,7 @@ impl Emitter<'_> {
                 let ty = scalar(&key.ty);
                 format!(
                     "static inline {constant}{item} *{name}({constant}{tag} *list, {ty} key) {{\n    \
-                     for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
+                     for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
                      if ({field} == key)\n            return &list->items[i];\n    return {missing};\n}}\n"
                 )
             }

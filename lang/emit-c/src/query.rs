@@ -147,9 +147,10 @@ impl Emitter<'_> {
             .enumerate()
             .map(|(i, field)| format!(", {} v{i}", scalar(&field.ty)))
             .collect();
-        let mut body =
-            format!("static inline uint64_t {name}(const {tag} *list{params}) {{\n    uint32_t i = 0;\n");
-        body += &format!("    for (; i < hw_len(list->len, {cap}); i++) {{\n");
+        let mut body = format!(
+            "static inline uint64_t {name}(const {tag} *list{params}) {{\n    uint32_t i = HW_ZERO;\n"
+        );
+        body += &format!("    for (; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i)) {{\n");
         for (i, field) in by.iter().enumerate() {
             let found = self.element_field(list, field, "list->items[i]");
             let value = format!("v{i}");

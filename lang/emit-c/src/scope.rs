@@ -67,7 +67,10 @@ impl At {
 
     pub(crate) fn address(&self) -> String {
         match self {
-            At::Object(text) => format!("&{text}"),
+            At::Object(text) => match text.strip_prefix('*') {
+                Some(pointer) => pointer.to_owned(),
+                None => format!("&{text}"),
+            },
             At::Pointer(text) => text.clone(),
         }
     }
@@ -161,6 +164,10 @@ pub(crate) struct Scope {
     pub(crate) facts: Option<String>,
     /// The running segmentation rule's arguments: an array.
     pub(crate) rule_args: Option<String>,
+    /// Whether the function has loops.
+    pub(crate) has_loops: bool,
+    /// What the function begins with: arguments that go to the frame.
+    pub(crate) arguments: Vec<String>,
     /// Where each variable is declared, by [`crate::locals`].
     pub(crate) plan: crate::locals::Plan,
     /// The variable that is a pointer to where its event goes: its index.
@@ -199,6 +206,8 @@ impl Scope {
             blueprint: None,
             facts: None,
             rule_args: None,
+            has_loops: false,
+            arguments: Vec::new(),
             plan: crate::locals::Plan::default(),
             in_place: None,
             images: Vec::new(),

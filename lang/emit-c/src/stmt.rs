@@ -6,7 +6,7 @@ use crate::Marks;
 use crate::emitter::Emitter;
 use crate::names::{comment, literal};
 use crate::number;
-use crate::scope::Scope;
+use crate::scope::{At, Scope};
 use crate::types::scalar;
 
 impl Emitter<'_> {
@@ -100,6 +100,7 @@ impl Emitter<'_> {
                 StmtKind::Store(_, value) if declared.set_whole => {
                     let text = self.at_once(s, value);
                     let text = number::cast(&text, &value.ty, &ty);
+                    let text = self.begun(s, value, text);
                     self.declare(s, declared.local, &text);
                     return true;
                 }
@@ -130,6 +131,9 @@ impl Emitter<'_> {
                 }
                 // It zeroes what it does not find.
                 StmtKind::Extract { .. } if declared.set_whole => self.declare_unset(s, declared.local),
+                _ if ty.is_scalar() && self.is_ebpf() && s.has_loops => {
+                    self.declare(s, declared.local, "HW_ZERO")
+                }
                 _ => self.declare(s, declared.local, zero),
             }
         }
@@ -151,7 +155,22 @@ impl Emitter<'_> {
             text = s.keep(scalar(&value.ty), &text);
         }
         let text = number::cast(&text, &value.ty, &place.ty);
+        let text = if place.base == Base::Local {
+            self.begun(s, value, text)
+        } else {
+            text
+        };
         self.store(s, place, &text);
+    }
+
+    /// What a variable is set to: in eBPF, where there are loops, no constant that the verifier knows. It would go
+    /// through each round with the value that the variable has in that round.
+    fn begun(&self, s: &Scope, value: &Expr, text: String) -> String {
+        if self.is_ebpf() && is_known(value) && s.has_loops {
+            format!("{} + HW_ZERO", number::paren(&text))
+        } else {
+            text
+        }
     }
 
     fn copy(&mut self, s: &mut Scope, to: &Place, from: &Place) {
@@ -171,8 +190,11 @@ impl Emitter<'_> {
         let target = self.target(s, to);
         if nowhere {
             self.clear(s, &target, &to.ty);
-        } else {
-            self.store_at(s, &target, &from);
+        } else if !target.nowhere {
+            let size = self.layout().size(&to.ty);
+            let to = target.at.lvalue();
+            let line = self.copied(&to, &from, size);
+            self.guarded(s, &target, |s| s.out.line(&line));
         }
     }
 
@@ -194,14 +216,20 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn init_at(&mut self, s: &mut Scope, target: &crate::place::Target, ty: &Ty) {
+        let lines = self.initialised(&target.at.lvalue(), ty);
+        self.guarded(s, target, |s| lines.iter().for_each(|line| s.out.line(line)));
+    }
+
+    /// Statements that give something its type's initial value: all zeros, but for defaults.
+    pub(crate) fn initialised(&mut self, lvalue: &str, ty: &Ty) -> Vec<String> {
         let defaults = self.defaults(ty);
-        if defaults.is_empty() {
-            self.clear(s, target, ty);
-        } else {
-            let name = self.type_of(ty);
-            let value = format!("({name}){}", self.initial(ty));
-            self.store_at(s, target, &value);
+        if !defaults.is_empty() && !self.is_ebpf() {
+            return vec![format!("{lvalue} = ({}){};", self.type_of(ty), self.initial(ty))];
         }
+        let size = self.layout().size(ty);
+        let zero = format!("memset({}, 0, {size});", At::Object(lvalue.to_owned()).address());
+        let fields = defaults.iter().map(|field| format!("({lvalue}){field};"));
+        std::iter::once(zero).chain(fields).collect()
     }
 
     /// A type's initial value, as an initialiser.
@@ -220,7 +248,7 @@ impl Emitter<'_> {
     }
 
     /// Designated initialisers of the fields whose initial value is not zero.
-    fn defaults(&self, ty: &Ty) -> Vec<String> {
+    pub(crate) fn defaults(&self, ty: &Ty) -> Vec<String> {
         let Ty::Struct(id) = ty else { return Vec::new() };
         let names = self.field_names(*id);
         let fields = &self.module.structure(*id).fields;
@@ -337,7 +365,8 @@ impl Emitter<'_> {
         let next = s.names.take("next");
         let end = s.names.take("end");
         let round = s.names.take("round");
-        s.out.line(&format!("{ty} {next} = {};", values[0]));
+        let begun = self.begun(s, from, values[0].clone());
+        s.out.line(&format!("{ty} {next} = {begun};"));
         s.out.line(&format!("const {ty} {end} = {};", values[1]));
         let one = Expr {
             ty: from.ty.clone(),
@@ -346,7 +375,7 @@ impl Emitter<'_> {
         let step = number::binary(hawser_ir::BinOp::Add, &next, &self.expr(s, &one), &from.ty, None);
         let less = number::compare(hawser_ir::CmpOp::Lt, &next, &end, &from.ty);
         s.out.open(&format!(
-            "for (uint32_t {round} = 0; {round} < {max}u && {}; {round}++, {next} = {step})",
+            "for (uint32_t {round} = HW_ZERO; HW_MORE({round} < {max}u && {}); HW_NEXT({round}), {next} = {step}, HW_STAY({next}))",
             number::paren(&less)
         ));
         let value = number::cast(&next, &from.ty, &var.ty);
@@ -397,6 +426,15 @@ impl Emitter<'_> {
                 s.out.line(&format!("{name}->id[{i}] = {value};"));
             }
         });
+    }
+}
+
+/// Whether an expression is a constant.
+fn is_known(e: &Expr) -> bool {
+    match &e.kind {
+        hawser_ir::ExprKind::Const(_) => true,
+        hawser_ir::ExprKind::Cast(inner) => is_known(inner),
+        _ => false,
     }
 }
 

@@ -33,6 +33,7 @@ fn small_programs_become_the_c_that_is_kept() {
         let options = Options {
             marks: Marks::Comments,
             loadable: false,
+            ..Options::default()
         };
         let emitted = emit(&module, &options);
         assert_eq!(

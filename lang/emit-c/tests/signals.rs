@@ -138,6 +138,7 @@ fn instructions(text: &str, name: &str) -> Option<u64> {
         &Options {
             marks: Marks::Nothing,
             loadable: false,
+            ..Options::default()
         },
     );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -80,6 +80,7 @@ pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) ->
         &Options {
             marks: Marks::Nothing,
             loadable: false,
+            ..Options::default()
         },
     );
     let (name, params) = (module.name.clone(), interpreter.params().to_vec());

@@ -242,7 +242,7 @@ impl Side for Native<'_> {
 }
 
 /// Whole records; what is none ends the row, and shows as a difference.
-fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
+pub fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
     while bytes.len() >= size_of::<RecordHeader>() {
         let header: RecordHeader = bytemuck::pod_read_unaligned(&bytes[..size_of::<RecordHeader>()]);
         let len = header.len as usize;

@@ -39,6 +39,7 @@ pub use attachments::{Attachments, Installed, Next};
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::{Engine, UnknownEngine};
 pub use error::{AttachError, RunError};
+pub use hawser_emit_c::Machine;
 pub use hawser_interp::Unsupported;
 pub use hawser_ir::UnknownParam;
 pub use interpreted::Interpreted;

@@ -11,7 +11,9 @@ use hawser_engine::program::Program;
 use parking_lot::Mutex;
 
 pub use crate::names as builtin_names;
-pub use crate::{AttachError, Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
+pub use crate::{
+    AttachError, Attachments, BuildError, Engine, Installed, LoadError, Loaded, Machine, build, emit,
+};
 use crate::{ParamError, RunError, Unsupported};
 pub use hawser_ir::Module;
 

@@ -20,7 +20,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, Image::There);
         let name = self.wire_name(id);
         let head = format!(
-            "HW_FLAT static hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
+            "HW_FLAT HW_WIDE hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
              uint8_t *header, uint64_t room)",
             self.image_param(id, Image::There, false)
         );
@@ -135,7 +135,7 @@ impl Emitter<'_> {
         }
         s.out.line("hw_rule_args args = {{0}, 0};");
         s.out
-            .open("for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++)");
+            .open("for (unsigned i = HW_ZERO; HW_MORE(i < packet->rules && i < HW_MAX_RULES); HW_NEXT(i))");
         s.out.open("switch (packet->rule[i])");
         for rule in rules {
             let args = self.module.seg_rules[rule.0 as usize].args;

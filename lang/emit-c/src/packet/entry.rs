@@ -120,7 +120,7 @@ impl Emitter<'_> {
 
     fn parse_entry(&mut self, out: &mut Writer) {
         out.line(
-            "static uint32_t mtp_parse(const uint64_t *params, uint32_t parser, const hw_packet *packet,",
+            "HW_WIDE uint32_t mtp_parse(const uint64_t *params, uint32_t parser, const hw_packet *packet,",
         );
         out.open("                          const hw_icmp *icmp, const hw_op *op, hw_events *out)");
         out.line("struct hw_packet_run input = {.events = out};");
@@ -189,7 +189,7 @@ impl Emitter<'_> {
 
     fn build_entry(&mut self, out: &mut Writer, sent: &BTreeSet<BlueprintId>) {
         out.line(
-            "static hw_built mtp_build(const uint64_t *params, const hw_packet_rec *packet, uint8_t *image,",
+            "HW_WIDE hw_built mtp_build(const uint64_t *params, const hw_packet_rec *packet, uint8_t *image,",
         );
         out.line("                          uint32_t index, uint32_t count, uint32_t len, uint8_t *header,");
         out.open("                          uint32_t room)");
@@ -211,7 +211,7 @@ impl Emitter<'_> {
     }
 
     fn coalesce_entry(&mut self, out: &mut Writer) {
-        out.line("static uint32_t mtp_coalesce(const uint64_t *params, uint32_t blueprint, const uint8_t *earlier,");
+        out.line("HW_WIDE uint32_t mtp_coalesce(const uint64_t *params, uint32_t blueprint, const uint8_t *earlier,");
         out.open("                             const uint8_t *later)");
         out.line("hw_run state = {.params = params}, *run = &state;");
         out.open("switch (blueprint)");

@@ -106,7 +106,9 @@ impl Emitter<'_> {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 let list = self.wire_place(id, *offset);
                 let element = self.target(s, &list).at.member("items[i]").address();
-                s.out.open(&format!("for (uint64_t i = 0; i < {count}; i++)"));
+                s.out.open(&format!(
+                    "for (uint64_t i = HW_ZERO; HW_MORE(i < {count}); HW_NEXT(i))"
+                ));
                 s.out.line(&format!(
                     "at += wire_measure_{}(run, {element});",
                     self.wire_name(*blueprint)

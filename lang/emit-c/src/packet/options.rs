@@ -64,7 +64,7 @@ impl Emitter<'_> {
         if marks {
             s.out.line("uint32_t tags = 0;");
         }
-        s.out.open("while (n > 0)");
+        s.out.open("while (HW_MORE(n > 0))");
         self.select_member(&mut s, id);
         let list = self.module.opt_list(id);
         let stop: Vec<String> = (0..list.members.len())
@@ -323,7 +323,8 @@ impl Emitter<'_> {
         s.out.line(&format!(
             "const uint32_t count = (uint32_t)hw_min(list->len, {cap});"
         ));
-        s.out.open("for (uint32_t i = 0; i < count; i++)");
+        s.out
+            .open("for (uint32_t i = HW_ZERO; HW_MORE(i < count); HW_NEXT(i))");
         s.out.open("switch (list->items[i].tag)");
         let members = &self.module.opt_list(id).members;
         for (tag, member) in members.iter().enumerate() {

@@ -12,6 +12,7 @@ use super::format::options;
 use super::usual::TAGS;
 use crate::analysis::Summary;
 use crate::emitter::Emitter;
+use crate::function::pointer_name;
 use crate::scope::Scope;
 
 impl Emitter<'_> {
@@ -111,7 +112,7 @@ impl Emitter<'_> {
             self.mark(s, stmt);
             let id = s
                 .local(to.offset)
-                .map_or_else(String::new, |local| local.name.clone());
+                .map_or_else(String::new, |local| pointer_name(&local.name).to_owned());
             s.out.line(&format!("hw_id *const {id} = &{name}->id[{i}];"));
             s.out.line(&format!("*{id} = (hw_id){{{{0}}}};"));
             self.pack_id(s, &format!("{id}->"), parts);

@@ -189,7 +189,8 @@ impl Emitter<'_> {
                 self.open_counted(s, id, (*count_at, count_ty), u64::from(*cap));
                 let list = self.wire_place(id, *offset);
                 let list = s.blueprint.is_some().then(|| self.target(s, &list).at);
-                s.out.open("for (uint64_t i = 0; i < count; i++)");
+                s.out
+                    .open("for (uint64_t i = HW_ZERO; HW_MORE(i < count); HW_NEXT(i))");
                 let element = list.as_ref().map(|list| list.member("items[i]").address());
                 let argument = element.map_or(String::new(), |element| format!(", {element}"));
                 self.call_nested(s, *blueprint, image, &argument);

@@ -261,7 +261,9 @@ impl Emitter<'_> {
                 let list = self.wire_place(id, *offset);
                 let element = self.target(s, &list).at.member("items[i]").address();
                 let name = self.wire_name(*blueprint);
-                s.out.open(&format!("for (uint64_t i = 0; i < {count}; i++)"));
+                s.out.open(&format!(
+                    "for (uint64_t i = HW_ZERO; HW_MORE(i < {count}); HW_NEXT(i))"
+                ));
                 s.out.line(&format!(
                     "wire_put_{name}(run, {element}, wire_measure_{name}(run, {element}), out);"
                 ));

@@ -61,6 +61,7 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
         &Options {
             marks: Marks::Comments,
             loadable: false,
+            ..Options::default()
         },
     );
     std::fs::write(&source, &emitted.c).expect("the folder can be written");

@@ -48,7 +48,7 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     uint32_t t0 = 0;
     uint32_t next = 0u;
     const uint32_t end = (uint32_t)hw_len(w->queue.len, 4);
-    for (uint32_t round = 0; round < 4u && (next < end); round++, next = next + 1u) {
+    for (uint32_t round = HW_ZERO; HW_MORE(round < 4u && (next < end)); HW_NEXT(round), next = next + 1u, HW_STAY(next)) {
         t0 = next;
         w->total = w->total + (uint32_t)*hw_list4_uint16_read(&w->queue, t0);
     }
@@ -103,5 +103,18 @@ HW_INLINE void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by) {
     if (j) {
         j->size = (uint16_t)((uint32_t)j_seen->size + (uint32_t)by);
     }
+}
+
+HW_INLINE uint64_t mtp_chain(hw_run *run, hw_event *event, size_t room) {
+    uint64_t outcome = HW_DONE;
+    switch (event->event) {
+        case 0:
+            outcome = chain_go_0(run, (struct go *)event);
+            break;
+        default:
+            break;
+    }
+    /* Only parsers give inputs up; a chain that would is over. */
+    return (uint32_t)outcome == HW_DROPPED ? HW_STOP : outcome;
 }
 

@@ -119,7 +119,7 @@ HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
     uint32_t i = 0;
     uint32_t next = 0u;
     const uint32_t end = ev->n;
-    for (uint32_t round = 0; round < 5u && (next < end); round++, next = next + 1u) {
+    for (uint32_t round = HW_ZERO; HW_MORE(round < 5u && (next < end)); HW_NEXT(round), next = next + 1u, HW_STAY(next)) {
         i = next;
         /* control.mtp:19 */
         if (i == 2) {
@@ -186,5 +186,20 @@ HW_INLINE bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uin
     /* control.mtp:10 */
     *result = n * 2;
     return false;
+}
+
+HW_INLINE uint64_t mtp_chain(hw_run *run, hw_event *event, size_t room) {
+    uint64_t outcome = HW_DONE;
+    switch (event->event) {
+        case 0:
+            if (room < 56)
+                return HW_NO_ROOM;
+            outcome = chain_ask_0(run, (struct ask *)event);
+            break;
+        default:
+            break;
+    }
+    /* Only parsers give inputs up; a chain that would is over. */
+    return (uint32_t)outcome == HW_DROPPED ? HW_STOP : outcome;
 }
 

@@ -10,7 +10,7 @@ static uint64_t wire_measure_P(hw_run *run, const struct P *h);
 static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out);
 static void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out);
 static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment);
-HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
+HW_FLAT HW_WIDE hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
 HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev);
 HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev);
 HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c);
@@ -53,7 +53,7 @@ static uint64_t chain_open_0(hw_run *run, struct open *event) {
 
 static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event) {
     struct conn *keyed = (struct conn *)run->memory->keyed;
-    uint64_t *due = NULL;
+    uint64_t *due = HW_NONE;
     if (keyed->rtx != 0 && (!due || keyed->rtx < *due))
         due = &keyed->rtx;
     if (keyed->idle != 0 && (!due || keyed->idle < *due))
@@ -120,7 +120,7 @@ static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, c
     }
 }
 
-HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
+HW_FLAT HW_WIDE hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
     if (packet->rules > 0) {
         struct P previous HW_UNUSED; /* what rules read of it */
         previous.number = h->number;
@@ -128,7 +128,7 @@ HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, s
             wire_rule_next(run, h, &previous, packet->args + 0, segment);
         } else {
             hw_rule_args args = {{0}, 0};
-            for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++) {
+            for (unsigned i = HW_ZERO; HW_MORE(i < packet->rules && i < HW_MAX_RULES); HW_NEXT(i)) {
                 switch (packet->rule[i]) {
                     case 0:
                         hw_take_args(&args, packet, 1);
@@ -156,7 +156,7 @@ HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev) {
     {
         struct conn *made = (struct conn *)run->memory->fresh;
         const hw_id made_id = hw_id_at(&made->head.id);
-        memset(made, 0, sizeof *made);
+        memset(made, 0, 104);
         made->head.id = made_id;
         run->created = 1;
         run->subject = run->memory->keyed_type == 0;
@@ -185,7 +185,7 @@ HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev) {
 HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev) {
     /* instructions.mtp:13 */
     /* instructions.mtp:14 */
-    mtp_arm_absent(run, NULL, UINT64_C(5000000));
+    mtp_arm_absent(run, HW_NONE, UINT64_C(5000000));
     /* instructions.mtp:15 */
     {
         hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
@@ -389,5 +389,28 @@ HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d) {
         hw_new->timer = 0;
         hw_new->pad = 0;
     }
+}
+
+HW_INLINE uint64_t mtp_chain(hw_run *run, hw_event *event, size_t room) {
+    uint64_t outcome = HW_DONE;
+    switch (event->event) {
+        case 0:
+            if (room < 648)
+                return HW_NO_ROOM;
+            outcome = chain_open_0(run, (struct open *)event);
+            break;
+        case 1:
+            if (room < 56)
+                return HW_NO_ROOM;
+            outcome = chain_late_1(run, (struct late *)event);
+            break;
+        case 2:
+            outcome = chain_told_2(run, (struct told *)event);
+            break;
+        default:
+            break;
+    }
+    /* Only parsers give inputs up; a chain that would is over. */
+    return (uint32_t)outcome == HW_DROPPED ? HW_STOP : outcome;
 }
 

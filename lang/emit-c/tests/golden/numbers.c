@@ -78,3 +78,16 @@ HW_INLINE uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y) {
     return (uint16_t)((uint32_t)x * (uint32_t)y);
 }
 
+HW_INLINE uint64_t mtp_chain(hw_run *run, hw_event *event, size_t room) {
+    uint64_t outcome = HW_DONE;
+    switch (event->event) {
+        case 0:
+            outcome = chain_go_0(run, (struct go *)event);
+            break;
+        default:
+            break;
+    }
+    /* Only parsers give inputs up; a chain that would is over. */
+    return (uint32_t)outcome == HW_DROPPED ? HW_STOP : outcome;
+}
+

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hawser_emit_c::{Emitted, Options};
+use hawser_emit_c::{Emitted, Machine, Options};
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::Module;
 use hawser_temporary::Folder;
@@ -67,18 +67,22 @@ impl std::error::Error for BuildError {
     }
 }
 
-/// A program as one C file, its lines marked with those of the program.
+/// A program as one C file for a machine, its lines marked with those of the program.
 ///
 /// # Errors
 /// A construct that does not run yet.
-pub fn emit(module: &Module) -> Result<String, Unsupported> {
-    emitted(module).map(|emitted| emitted.c)
+pub fn emit(module: &Module, machine: Machine) -> Result<String, Unsupported> {
+    emitted(module, machine).map(|emitted| emitted.c)
 }
 
-pub(super) fn emitted(module: &Module) -> Result<Emitted, Unsupported> {
+pub(super) fn emitted(module: &Module, machine: Machine) -> Result<Emitted, Unsupported> {
     // The interpreter knows what runs at all.
     Interpreter::new(Arc::new(module.clone()), Vec::new())?;
-    Ok(hawser_emit_c::emit(module, &Options::default()))
+    let options = Options {
+        machine,
+        ..Options::default()
+    };
+    Ok(hawser_emit_c::emit(module, &options))
 }
 
 /// Makes a loadable program of a module, with the machine's C compiler, and puts it at `out`: all of
@@ -87,7 +91,7 @@ pub(super) fn emitted(module: &Module) -> Result<Emitted, Unsupported> {
 /// # Errors
 /// Why there is none; what was at `out` is then as before.
 pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
-    let Emitted { c, symbol, .. } = emitted(module).map_err(BuildError::Unsupported)?;
+    let Emitted { c, symbol, .. } = emitted(module, Machine::Native).map_err(BuildError::Unsupported)?;
     let whole = format!("{c}{}", texts::exports(module, &symbol));
     let io = |error| BuildError::Io {
         what: format!("cannot write {}", out.display()),

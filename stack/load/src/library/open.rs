@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_driver::{Memory, compile_with};
+use hawser_emit_c::Machine;
 use hawser_emit_c::abi::{ABI, Entry, RawProgram};
 use hawser_ir::Module;
 
@@ -163,7 +164,7 @@ impl Library {
         }
         // SAFETY: the emitter ends the digest with a zero.
         let digest = unsafe { CStr::from_ptr(program.digest) };
-        if emitted(&module)
+        if emitted(&module, Machine::Native)
             .ok()
             .is_none_or(|c| digest.to_bytes() != c.digest.as_bytes())
         {

@@ -2,6 +2,7 @@
 //! is needed: eBPF cannot be loaded in a user namespace. Where it cannot be loaded the tests print so and pass.
 
 mod cable;
+mod chains;
 mod frames;
 mod lifetime;
 mod refusal;
@@ -14,6 +15,7 @@ use hawser_testing::{Test, is_listing, run, skip, tests};
 use hawser_xdp::OpenError;
 
 const TESTS: &[Test] = tests![
+    chains::chains_in_the_kernel_do_what_the_interpreter_does,
     frames::those_to_us_are_ours_and_all_others_the_kernels,
     frames::the_kernel_beside_us_is_reached_as_before,
     frames::every_length_arrives_in_both_directions,

@@ -1,0 +1,132 @@
+/* What an eBPF program has in place of a C library, and how the kernel's verifier is shown that memory is there and that
+ * loops end.
+ *
+ * All memory that a program works on lies in an arena (BPF_MAP_TYPE_ARENA, Linux 6.9), which the verifier lets a program
+ * address as it likes: a page that is absent reads as zeros and takes no writes. So no access needs a proof, as none
+ * does in native code, where the program's own bounds suffice. What the verifier has to see through stays on the stack,
+ * of which there are 512 bytes: the structures that say where memory is, and variables of one number. All other
+ * variables have a fixed place each in `hw_run.frame`, which no two functions share, since none calls itself. */
+#ifndef HW_EBPF_H
+#define HW_EBPF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A condition under which a loop goes on. `may_goto` (Linux 6.9) ends a loop after eight million rounds, so that the
+ * verifier need not count them. Its encoding is spelled out because assemblers before LLVM 19 do not know it. */
+#define HW_MORE(condition) ((condition) && hw_may_go_on())
+#define hw_may_go_on() \
+    ({ \
+        __label__ over, on; \
+        bool more = true; \
+        __asm__ volatile goto("1: .byte 0xe5; .byte 0; .long ((%l[over] - 1b - 8) / 8) & 0xffff; .short 0" : : : : over); \
+        goto on; \
+    over: \
+        more = false; \
+    on: \
+        ; \
+        more; \
+    })
+
+/* The address of a byte of the arena (`addr_space_cast`, as above). */
+#define HW_CAST_CASE(register, byte) ".ifc %[at], " register "; .byte " byte "; .endif; "
+static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) {
+    void *at = (void *)offset;
+    __asm__ volatile(".byte 0xbf; " HW_CAST_CASE("r0", "0x00") HW_CAST_CASE("r1", "0x11") HW_CAST_CASE("r2", "0x22")
+                     HW_CAST_CASE("r3", "0x33") HW_CAST_CASE("r4", "0x44") HW_CAST_CASE("r5", "0x55")
+                     HW_CAST_CASE("r6", "0x66") HW_CAST_CASE("r7", "0x77") HW_CAST_CASE("r8", "0x88")
+                     HW_CAST_CASE("r9", "0x99") ".short 1; .long 1"
+                     : [at] "+r"(at));
+    return at;
+}
+
+/* Where loops begin: a zero that the verifier does not know, so that a loop's rounds look alike to it and it need not go
+ * through each. */
+#define HW_ZERO (*(const volatile uint64_t *)hw_arena_at(HW_NOTHING_AT))
+
+/* What a loop counts, one on; and what it has set: as it was, but the verifier knows no more than that it is a number. */
+#define HW_STAY(variable) ((variable) ^= HW_ZERO)
+#define HW_NEXT(counter) \
+    ({ \
+        (counter)++; \
+        HW_STAY(counter); \
+    })
+/* A pointer to memory that is absent: the address of the arena's first byte is 0, and the verifier takes it for one
+ * like others, so that it need not see why nothing is done by it. */
+#define HW_NONE hw_arena_at(0)
+
+/* What functions return that are called for their effects, and such a call. Compilers would leave both out, and with them
+ * the address of the caller's stack that may lie in the register for what is returned, which no verifier lets pass. */
+#define HW_OVER \
+    ({ \
+        uint64_t over = 0; \
+        __asm__ volatile("" : "+r"(over)); \
+        over; \
+    })
+#define HW_DO(call) \
+    do { \
+        uint64_t over = (call); \
+        __asm__ volatile("" : : "r"(over)); \
+    } while (0)
+
+/* ---- What a C library would have: few bytes of a known number are moved in place ---- */
+
+#define HW_IN_PLACE(len) (__builtin_constant_p(len) && (len) <= 256)
+
+static __attribute__((noinline, unused)) uint64_t hw_copy_up(uint8_t *to, const uint8_t *from, uint64_t len) {
+    uint64_t at = HW_ZERO;
+    for (; HW_MORE(at + 8 <= len); at += 8, HW_STAY(at))
+        __builtin_memcpy(to + at, from + at, 8);
+    for (; HW_MORE(at < len); HW_NEXT(at))
+        to[at] = from[at];
+    return HW_OVER;
+}
+
+static __attribute__((noinline, unused)) uint64_t hw_copy_down(uint8_t *to, const uint8_t *from, uint64_t len) {
+    for (; HW_MORE(len > 0); len--, HW_STAY(len))
+        to[len - 1] = from[len - 1];
+    return HW_OVER;
+}
+
+static __attribute__((noinline, unused)) uint64_t hw_clear(uint8_t *to, uint64_t len) {
+    uint64_t at = HW_ZERO;
+    for (; HW_MORE(at + 8 <= len); at += 8, HW_STAY(at))
+        __builtin_memset(to + at, 0, 8);
+    for (; HW_MORE(at < len); HW_NEXT(at))
+        to[at] = 0;
+    return HW_OVER;
+}
+
+static __attribute__((noinline, unused)) uint64_t hw_differ(const uint8_t *a, const uint8_t *b, uint64_t len) {
+    for (uint64_t at = HW_ZERO; HW_MORE(at < len); HW_NEXT(at))
+        if (a[at] != b[at])
+            return 1;
+    return 0;
+}
+
+#define memcpy(to, from, len) \
+    (HW_IN_PLACE(len) ? (void)__builtin_memcpy(to, from, HW_IN_PLACE(len) ? (len) : 0) \
+                      : hw_copied((uint8_t *)(to), (const uint8_t *)(from), len))
+/* Only zeros are ever set. */
+#define memset(to, zero, len) \
+    (HW_IN_PLACE(len) ? (void)__builtin_memset(to, 0, HW_IN_PLACE(len) ? (len) : 0) : hw_cleared((uint8_t *)(to), len))
+#define memmove(to, from, len) hw_move((uint8_t *)(to), (const uint8_t *)(from), len)
+#define memcmp(a, b, len) hw_differ((const uint8_t *)(a), (const uint8_t *)(b), len)
+
+static inline __attribute__((always_inline)) void hw_move(uint8_t *to, const uint8_t *from, uint64_t len) {
+    if ((uint64_t)to <= (uint64_t)from)
+        HW_DO(hw_copy_up(to, from, len));
+    else
+        HW_DO(hw_copy_down(to, from, len));
+}
+
+static inline __attribute__((always_inline)) void hw_copied(uint8_t *to, const uint8_t *from, uint64_t len) {
+    HW_DO(hw_copy_up(to, from, len));
+}
+
+static inline __attribute__((always_inline)) void hw_cleared(uint8_t *to, uint64_t len) {
+    HW_DO(hw_clear(to, len));
+}
+
+#endif

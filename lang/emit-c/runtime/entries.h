@@ -1,0 +1,60 @@
+/* Programs by which a host runs the functions of a transport program on memory of the arena, one call each, by
+ * BPF_PROG_TEST_RUN. The call is described in the arena itself, by offsets. */
+#ifndef HW_ENTRIES_H
+#define HW_ENTRIES_H
+
+#define HW_SECTION(name) __attribute__((section(name), used))
+
+/* An arena (map type 33) that user space maps as well (flag 1 << 10). Whoever loads it has it mapped at an address whose
+ * lower half is 0 (`map_extra`): so addresses in it, of which the kernel takes that half, are offsets. */
+struct {
+    int (*type)[33];
+    int (*map_flags)[1 << 10];
+    int (*max_entries)[HW_ARENA_PAGES];
+} hw_arena HW_SECTION(".maps");
+
+/* A call; offsets are from the arena's start, and 0 is nowhere. */
+typedef struct hw_call {
+    uint64_t outcome; /* what came out */
+    uint64_t params, frame, scratch;
+    /* A chain: where its event and its contexts are, and where records go. */
+    uint64_t event, keyed, fresh, keyed_type, wanted;
+    uint64_t records, records_end;
+    uint64_t globals[HW_CONTEXTS];
+} hw_call;
+
+/* A program that runs the chain of the events with a number, if there is room for its records. */
+#define HW_CHAIN(number, chain, type, bytes) \
+    HW_SECTION("xdp") int hw_chain_##number(void *context) { \
+        __asm__ volatile("" : : "r"(&hw_arena)); \
+        hw_call *call = hw_arena_at(HW_CALL_AT); \
+        type *event = hw_arena_at(call->event); \
+        uint8_t *globals[HW_CONTEXTS]; \
+        hw_memory memory = {.globals = globals}; \
+        hw_run run = {.now = event->head.now, .memory = &memory, .event = (uint8_t *)event}; \
+        if (call->records_end - call->records < (bytes)) { \
+            call->outcome = HW_NO_ROOM; \
+            return 0; \
+        } \
+        hw_prepare(&run, &memory, globals, call); \
+        call->outcome = chain(&run, event); \
+        call->records = (uint32_t)(uint64_t)run.at; \
+        return 0; \
+    }
+
+HW_INLINE void hw_prepare(hw_run *run, hw_memory *memory, uint8_t **globals, const hw_call *call) {
+    for (unsigned i = 0; i < HW_CONTEXTS; i++)
+        globals[i] = hw_arena_at(call->globals[i]);
+    memory->keyed = hw_arena_at(call->keyed);
+    memory->fresh = hw_arena_at(call->fresh);
+    memory->scratch = hw_arena_at(call->scratch);
+    memory->keyed_type = (uint32_t)call->keyed_type;
+    run->params = hw_arena_at(call->params);
+    run->at = hw_arena_at(call->records);
+    run->wanted = call->wanted;
+    run->frame = hw_arena_at(call->frame);
+}
+
+char hw_license[] HW_SECTION("license") = "GPL";
+
+#endif
