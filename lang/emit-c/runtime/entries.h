@@ -1,5 +1,6 @@
-/* Programs by which a host runs the functions of a transport program on memory of the arena, one call each, by
- * BPF_PROG_TEST_RUN. The call is described in the arena itself, by offsets. */
+/* Programs that run the chains of a transport program on memory of the arena, one call each. The call is described in the
+ * arena itself, by offsets. What comes after it is another program's affair (`hw_programs`); alone, by BPF_PROG_TEST_RUN,
+ * a call just ends. */
 #ifndef HW_ENTRIES_H
 #define HW_ENTRIES_H
 
@@ -23,6 +24,16 @@ typedef struct hw_call {
     uint64_t globals[HW_CONTEXTS];
 } hw_call;
 
+/* What else there is: the program that goes on after a chain, then others of whoever put it there. */
+struct {
+    int (*type)[3]; /* BPF_MAP_TYPE_PROG_ARRAY */
+    int (*max_entries)[HW_PROGRAMS];
+    uint32_t *key;
+    uint32_t *value;
+} hw_programs HW_SECTION(".maps");
+
+static long (*const hw_tail_call)(void *context, void *programs, uint32_t index) = (void *)12;
+
 /* A program that runs the chain of the events with a number, if there is room for its records. */
 #define HW_CHAIN(number, chain, type, bytes) \
     HW_SECTION("xdp") int hw_chain_##number(void *context) { \
@@ -34,11 +45,12 @@ typedef struct hw_call {
         hw_run run = {.now = event->head.now, .memory = &memory, .event = (uint8_t *)event}; \
         if (call->records_end - call->records < (bytes)) { \
             call->outcome = HW_NO_ROOM; \
-            return 0; \
+        } else { \
+            hw_prepare(&run, &memory, globals, call); \
+            call->outcome = chain(&run, event); \
+            call->records = (uint32_t)(uint64_t)run.at; \
         } \
-        hw_prepare(&run, &memory, globals, call); \
-        call->outcome = chain(&run, event); \
-        call->records = (uint32_t)(uint64_t)run.at; \
+        hw_tail_call(context, &hw_programs, 0); \
         return 0; \
     }
 

@@ -272,26 +272,30 @@ typedef struct hw_sum {
 
 /* Adds the carries back in, down to 16 bits. */
 static inline uint16_t hw_sum_fold(uint64_t sum) {
-    while (HW_MORE(sum >> 16))
+    while (HW_MORE(sum >> 16)) {
         sum = (sum & 0xffff) + (sum >> 16);
+        HW_STAY(sum);
+    }
     return (uint16_t)sum;
 }
 
 /* Sums 16-bit words, 32 bytes a round in four lanes: no carry is lost below 16 GiB. */
 static inline uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
     uint64_t lanes[4] = {0, 0, 0, 0};
-    for (; HW_MORE(len >= 32); p += 32, len -= 32) {
+    for (; HW_MORE(len >= 32); p += 32, len -= 32, HW_STAY(len)) {
         for (unsigned i = 0; i < 4; i++) {
             uint64_t word;
             memcpy(&word, p + 8 * i, 8);
             lanes[i] += (word & 0xffffffff) + (word >> 32);
+            HW_STAY(lanes[i]);
         }
     }
     uint64_t sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
-    for (; HW_MORE(len >= 2); p += 2, len -= 2) {
+    for (; HW_MORE(len >= 2); p += 2, len -= 2, HW_STAY(len)) {
         uint16_t word;
         memcpy(&word, p, 2);
         sum += word;
+        HW_STAY(sum);
     }
     if (len) {
         /* A last odd byte is padded with a zero (RFC 1071, 4.1). */

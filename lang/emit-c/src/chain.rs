@@ -333,6 +333,7 @@ impl Emitter<'_> {
                 chain.bounds.record_bytes
             ));
         }
+        self.packet_parsers(&mut out);
         out.finish()
     }
 

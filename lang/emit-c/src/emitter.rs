@@ -28,7 +28,7 @@ const EBPF: [&str; 2] = [
 
 /// Bytes of a page of the arena, and of all.
 const PAGE: u32 = 4096;
-const ARENA: u32 = 1 << 24;
+const ARENA: u32 = 1 << 30;
 
 /// What the functions are called that the program's table names, behind `mtp_`.
 const ENTRIES: [&str; 5] = ["react", "chain", "parse", "build", "coalesce"];
@@ -181,10 +181,12 @@ impl<'a> Emitter<'a> {
         let free = zeros + largest.next_multiple_of(PAGE);
         format!(
             "#define HW_CALL_AT {PAGE}\n#define HW_NOTHING_AT {zeros}\n#define HW_FREE_AT {free}\n\
-             #define HW_FRAME_BYTES {}\n#define HW_CONTEXTS {}\n#define HW_ARENA_PAGES {}\n\n",
+             #define HW_FRAME_BYTES {}\n#define HW_CONTEXTS {}\n#define HW_ARENA_PAGES {}\n\
+             #define HW_PROGRAMS {}\n#define HW_VARIABLES hw_arena_at(*(const uint64_t *)hw_arena_at(HW_CALL_AT + 16))\n\n",
             self.frame,
             self.module.contexts.len().max(1),
             ARENA / PAGE,
+            self.module.chains.len() + 2,
         )
     }
 

@@ -13,7 +13,7 @@
 //!
 //! From the bottom to the top, each knowing those before it alone:
 //!
-//! * [`program`], [`wire`], [`net`]: what the engine knows of a program, of devices; below the transport
+//! * [`program`], [`wire`], [`front`], [`net`]: what the engine knows of a program, of devices; below the transport
 //! * `config`, `tables`, `cuts`, `externs`, `counters`, `rand`, `ids`, `scalar`: limits, a program's tables, small things
 //! * `data`: ordered data, sent and received
 //! * `state`: all that outlives a call, each with its bound
@@ -37,6 +37,7 @@ mod counters;
 mod cuts;
 mod data;
 mod externs;
+pub mod front;
 mod hash;
 mod ids;
 mod interact;

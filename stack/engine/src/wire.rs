@@ -5,6 +5,8 @@ use std::io;
 use bytes::Bytes;
 use hawser_time::Instant;
 
+use crate::front::{Front, Ran};
+
 /// What a wire can do. Ask for capabilities, never for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
@@ -182,6 +184,16 @@ pub trait Wire {
     /// When the wire has to be asked again though the device is idle: it holds frames that are
     /// due then. A driver sleeps no longer than that. `None`: never.
     fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// What became of the i-th frame of the batch before the stack got it, where [`Wire::front`] ran chains on it.
+    fn ran(&self, _i: usize) -> Option<Ran<'_>> {
+        None
+    }
+
+    /// What runs chains in front of the stack while that sleeps, if there is something.
+    fn front(&mut self) -> Option<&mut dyn Front> {
         None
     }
 }

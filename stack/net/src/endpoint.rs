@@ -52,6 +52,8 @@ pub struct Endpoint {
     #[cfg(feature = "verbs")]
     pub(crate) has_pair_news: bool,
     log: Log,
+    /// The stack's contexts are on loan ([`Stack::lend`]).
+    pub(crate) is_lent: bool,
 }
 
 /// What is known of a handle.
@@ -105,6 +107,7 @@ impl Endpoint {
             #[cfg(feature = "verbs")]
             has_pair_news: false,
             log: Log::default(),
+            is_lent: false,
         })
     }
 
@@ -144,7 +147,23 @@ impl Endpoint {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        self.device.wait(limit)
+        self.lend();
+        self.device.wait(limit)?;
+        self.take_back()
+    }
+
+    /// The stack sleeps: what can run chains in front of it may do so until [`Endpoint::take_back`].
+    pub(crate) fn lend(&mut self) {
+        self.is_lent = self.wrote.is_none() && self.stack.lend(&mut *self.device);
+    }
+
+    /// The stack is awake.
+    pub(crate) fn take_back(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_lent) {
+            return Ok(());
+        }
+        let now = self.device.now();
+        self.stack.take_back(now, &mut *self.device)
     }
 
     /// Gives the stack and the time to who wants to observe it.

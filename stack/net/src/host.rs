@@ -28,6 +28,8 @@ pub enum DeviceSpec {
     Packet(String),
     /// An Ethernet interface of this name, through an AF_XDP socket (feature `xdp`).
     Xdp(String),
+    /// The same, where chains of the program run in the kernel while the stack sleeps.
+    XdpChains(String),
     /// A UDP socket of the host at this address and port, for programs in UDP: 0.0.0.0 stands for all IPv4 addresses of
     /// the host, `::` for all that it has, and port 0 for any that is free.
     Udp(SocketAddr),
@@ -37,7 +39,7 @@ pub enum DeviceSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceSpecError {
     /// It has no kind that is known, or no name.
-    #[error("`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME or udp:ADDRESS:PORT")]
+    #[error("`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME, xdp-chains:NAME or udp:ADDRESS:PORT")]
     Form(String),
     /// There is no socket at such an address.
     #[error("`{0}` is no address with a port, such as 0.0.0.0:4433 or [::]:4433")]
@@ -50,16 +52,17 @@ pub enum DeviceSpecError {
 impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
-    /// `tun:NAME`, `packet:NAME`, `xdp:NAME` or `udp:ADDRESS:PORT`.
+    /// `tun:NAME`, `packet:NAME`, `xdp:NAME`, `xdp-chains:NAME` or `udp:ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         match text.split_once(':') {
-            Some((kind @ ("tun" | "packet" | "xdp"), name)) if !name.is_empty() => {
+            Some((kind @ ("tun" | "packet" | "xdp" | "xdp-chains"), name)) if !name.is_empty() => {
                 if name.len() > 15 || name.contains('/') || name.contains(char::is_whitespace) {
                     return Err(DeviceSpecError::Name(name.to_owned()));
                 }
                 match kind {
                     "tun" => Ok(DeviceSpec::Tun(name.to_owned())),
                     "xdp" => Ok(DeviceSpec::Xdp(name.to_owned())),
+                    "xdp-chains" => Ok(DeviceSpec::XdpChains(name.to_owned())),
                     _ => Ok(DeviceSpec::Packet(name.to_owned())),
                 }
             }
@@ -197,7 +200,8 @@ fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError
             let wire = PacketWire::open(name, PacketOptions::default()).map_err(device_error)?;
             boxed(wire, setup.faults.as_ref())
         }
-        DeviceSpec::Xdp(name) => open_xdp(name, setup)?,
+        DeviceSpec::Xdp(name) => open_xdp(name, setup, None)?,
+        DeviceSpec::XdpChains(name) => open_xdp(name, setup, Some(program))?,
         DeviceSpec::Udp(at) => {
             if !is_in_udp(program) {
                 return Err(OpenError::NotInUdp);
@@ -217,19 +221,29 @@ fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError
     })
 }
 
+/// `chains` is the program whose chains run in the kernel.
 #[cfg(feature = "xdp")]
-fn open_xdp(name: &str, setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
+fn open_xdp(name: &str, setup: &Setup, chains: Option<&dyn Program>) -> Result<Box<dyn Device>, OpenError> {
     let options = XdpOptions {
         addresses: setup.addresses.iter().map(|(ip, _)| *ip).collect(),
+        answers: chains.is_some(),
         ..XdpOptions::default()
     };
-    let wire = XdpWire::open(name, &options).map_err(device_error)?;
+    let mut wire = XdpWire::open(name, &options).map_err(device_error)?;
+    if let Some(program) = chains {
+        let module = program.module();
+        let c = hawser_load::emit(module, hawser_load::Machine::Ebpf)
+            .map_err(|error| OpenError::Device(error.to_string()))?;
+        let why =
+            |error: hawser_xdp::ChainsError| OpenError::Device(format!("{error}; use xdp:{name} instead"));
+        wire.run_chains(module, &c).map_err(why)?;
+    }
     crate::log::device_opened(name, &wire.mode());
     Ok(boxed(wire, setup.faults.as_ref()))
 }
 
 #[cfg(not(feature = "xdp"))]
-fn open_xdp(name: &str, _: &Setup) -> Result<Box<dyn Device>, OpenError> {
+fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>) -> Result<Box<dyn Device>, OpenError> {
     Err(OpenError::Device(format!(
         "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the command: `ebpf`), which \
          takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"

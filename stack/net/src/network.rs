@@ -235,7 +235,13 @@ impl Network {
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         // A task that panics while it holds the lock ends alone: the stack stays consistent between calls.
-        self.inner.lock()
+        let mut inner = self.inner.lock();
+        if inner.endpoint.is_lent {
+            // What the device fails with, it fails with again when it is polled.
+            let _ = inner.endpoint.take_back();
+            self.kick();
+        }
+        inner
     }
 
     /// There is something to send.
@@ -378,7 +384,8 @@ struct Changed {
 
 /// One turn of the driving task.
 fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
-    let mut inner = shared.lock();
+    let mut inner = shared.inner.lock();
+    inner.endpoint.take_back()?;
     let mut busy = true;
     for _ in 0..POLLS_PER_TURN {
         busy = inner.endpoint.poll()?;
@@ -405,10 +412,12 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
         return Ok(Next::Again);
     }
     let now = inner.endpoint.now();
-    Ok(Next::Sleep {
+    let next = Next::Sleep {
         limit: inner.endpoint.next_deadline().map(|at| at - now),
         or_writable: inner.endpoint.wants_device(),
-    })
+    };
+    inner.endpoint.lend();
+    Ok(next)
 }
 
 /// An ordered stream of bytes in both directions: a connection, or the one stream of a connection that has streams within

@@ -81,6 +81,15 @@ impl Interface {
         Ok(queues.unwrap_or(1).max(1))
     }
 
+    /// Whether it is an end of a veth pair, as far as its driver says.
+    ///
+    /// # Errors
+    /// When no socket can be opened to ask by.
+    pub fn is_veth(&self) -> Result<bool, OpenError> {
+        let driver = sys::driver(ask_by()?.as_fd(), &self.name);
+        Ok(driver.is_ok_and(|driver| driver == "veth"))
+    }
+
     /// A socket that receives nothing: as long as it is open, the interface takes frames for any address in.
     ///
     /// # Errors

@@ -328,6 +328,18 @@ pub(crate) fn receive_queues(socket: BorrowedFd<'_>, name: &str) -> io::Result<u
     Ok(channels[5] + channels[8])
 }
 
+/// The name of an interface's driver: `struct ethtool_drvinfo`, which ETHTOOL_GDRVINFO fills.
+pub(crate) fn driver(socket: BorrowedFd<'_>, name: &str) -> io::Result<String> {
+    const GET_DRIVER: u32 = 0x3;
+    let mut info = [0; 49];
+    info[0] = GET_DRIVER;
+    // SAFETY: the structure is the command and 192 bytes.
+    unsafe { ethtool(socket, name, &mut info) }?;
+    let bytes = info[1..9].iter().flat_map(|word| word.to_ne_bytes());
+    let name: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
 /// `SIOCETHTOOL`.
 ///
 /// # Safety

@@ -54,6 +54,14 @@ struct {
     __type(value, __u8);
 } addresses SEC(".maps");
 
+// Where frames to the stack's Ethernet address go first, if it is there: chains in front of the stack (`front.h`).
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} front SEC(".maps");
+
 static __always_inline bool is_own(const __u8 *mac) {
     for (int i = 0; i < 6; i++)
         if (mac[i] != choices.own[i])
@@ -80,7 +88,7 @@ static __always_inline bool is_question(const struct ethhdr *ethernet, void *end
     return bpf_map_lookup_elem(&addresses, &address) != NULL;
 }
 
-static __always_inline int judge(struct xdp_md *context) {
+static __always_inline int judge(struct xdp_md *context, bool is_whole) {
     void *end = (void *)(long)context->data_end;
     const struct ethhdr *ethernet = (const void *)(long)context->data;
     if ((void *)(ethernet + 1) > end)
@@ -89,21 +97,24 @@ static __always_inline int judge(struct xdp_md *context) {
     if (ethernet->h_proto == bpf_htons(ETH_P_8021Q) || ethernet->h_proto == bpf_htons(ETH_P_8021AD))
         return XDP_PASS;
     bool is_for_group = ethernet->h_dest[0] & 1;
-    if (is_for_group ? is_question(ethernet, end) : is_own(ethernet->h_dest))
+    if (is_for_group ? is_question(ethernet, end) : is_own(ethernet->h_dest)) {
+        if (is_whole && !is_for_group)
+            bpf_tail_call(context, &front, 0);
         return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
+    }
     return XDP_PASS;
 }
 
 // For frames that fit a buffer.
 SEC("xdp")
 int whole(struct xdp_md *context) {
-    return judge(context);
+    return judge(context, true);
 }
 
 // For those that take several.
 SEC("xdp.frags")
 int pieces(struct xdp_md *context) {
-    return judge(context);
+    return judge(context, false);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -7,14 +7,16 @@
 //!
 //! * [`XdpWire`]: the wire
 //! * `program` and `bpf/`: which frames are the stack's, in the kernel
+//! * `front` and `bpf/front.h`: chains of the stack's program in the kernel, while the stack sleeps
 //! * `socket`: the AF_XDP socket and its four rings
 //!
-//! `unsafe` is confined to `shared`, where memory is shared with the kernel, and to one call in `program`.
+//! `unsafe` is confined to `shared` and `front/arena`, where memory is shared with the kernel, and to one call in `program`.
 #![cfg(feature = "ebpf")]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod error;
+mod front;
 mod program;
 #[allow(unsafe_code)] // It shares memory with the kernel.
 mod shared;
@@ -22,4 +24,5 @@ mod socket;
 mod wire;
 
 pub use error::OpenError;
+pub use front::ChainsError;
 pub use wire::{Mode, XdpOptions, XdpWire};

@@ -9,7 +9,7 @@ use std::os::raw::c_int;
 
 use hawser_host::Interface;
 use hawser_host::netns::is_in_user_namespace;
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, set_print};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, set_print};
 use libbpf_sys::{BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts};
 
 use crate::OpenError;
@@ -24,6 +24,7 @@ const EEXIST: i32 = 17;
 const EBUSY: i32 = 16;
 
 /// The program, loaded.
+#[derive(Debug)]
 pub(crate) struct Program {
     object: Object,
     name: &'static str,
@@ -71,6 +72,13 @@ impl Program {
             .map_err(io::Error::other)
     }
 
+    /// One of its maps.
+    pub(crate) fn map(&self, name: &str) -> libbpf_rs::Result<MapHandle> {
+        let mut maps = self.object.maps();
+        let map = maps.find(|map| map.name() == name);
+        MapHandle::try_from(&map.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(2))?)
+    }
+
     fn update(&self, name: &str, key: &[u8], value: &[u8]) -> libbpf_rs::Result<()> {
         let mut maps = self.object.maps();
         let map = maps.find(|map| map.name() == name);
@@ -78,11 +86,16 @@ impl Program {
         map.update(key, value, MapFlags::ANY)
     }
 
-    /// Attaches it to an interface: in its driver, or where that cannot, in front of the kernel's stack.
-    pub(crate) fn attach(&self, interface: &Interface) -> Result<Attached, OpenError> {
+    /// Attaches it to an interface: in its driver, or where that cannot or must not, in front of the kernel's stack.
+    pub(crate) fn attach(&self, interface: &Interface, generic: bool) -> Result<Attached, OpenError> {
         let name = || interface.name.clone();
         let attach = |mode| self.link(interface.index, mode);
-        let native = match attach(XDP_FLAGS_DRV_MODE) {
+        let driver = if generic {
+            Err(io::ErrorKind::Unsupported.into())
+        } else {
+            attach(XDP_FLAGS_DRV_MODE)
+        };
+        let native = match driver {
             Ok(link) => {
                 return Ok(Attached {
                     link,

@@ -7,14 +7,17 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use hawser_engine::front::{Front, Ran};
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_host::{Clock, Interface, WireCounters, set_busy_poll};
+use hawser_ir::Module;
 use hawser_time::Instant;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::OpenError;
 use crate::error::About;
+use crate::front::{Ahead, ChainsError};
 use crate::program::{Attached, Program};
 use crate::shared::{Buffer, Buffers, Piece};
 use crate::socket::{Binding, RECEIVE, SEND, Socket};
@@ -41,6 +44,9 @@ pub struct XdpOptions {
     /// The stack's IP addresses, at most 64: questions for their Ethernet address reach the stack and not the kernel, all
     /// other frames to groups the kernel and not the stack.
     pub addresses: Vec<IpAddr>,
+    /// Frames are to be answered in the kernel ([`XdpWire::run_chains`]). The driver of veth pairs delivers answers only
+    /// where the other end has an XDP program as well: there it is done in front of the kernel's stack.
+    pub answers: bool,
 }
 
 /// How a device works with the kernel.
@@ -87,7 +93,10 @@ impl fmt::Display for Mode {
 pub struct XdpWire {
     interface: Interface,
     socket: Socket,
-    _program: Attached,
+    /// Before the program: what it calls is let go first.
+    ahead: Option<Ahead>,
+    program: Program,
+    _attached: Attached,
     _promiscuous: OwnedFd,
     buffers: Buffers,
     caps: Caps,
@@ -141,7 +150,7 @@ impl XdpWire {
         let (buffers, mut spare) =
             Buffers::new(size, RECEIVE + SEND).map_err(|error| about.call("map memory for frames", error))?;
         let program = Program::load(&interface, own, &options.addresses, is_in_pieces)?;
-        let attached = program.attach(&interface)?;
+        let attached = program.attach(&interface, options.answers && interface.is_veth()?)?;
         let binding = Binding {
             in_pieces: is_in_pieces,
             // Without its driver a device does not know the buffers.
@@ -174,7 +183,9 @@ impl XdpWire {
         Ok(XdpWire {
             interface,
             socket,
-            _program: attached,
+            ahead: None,
+            program,
+            _attached: attached,
             _promiscuous: promiscuous,
             buffers,
             caps,
@@ -194,6 +205,25 @@ impl XdpWire {
             Medium::Ethernet(mac) => mac,
             Medium::Ip | Medium::Socket => [0; 6],
         }
+    }
+
+    /// Has the chains of a program run in the kernel while the stack sleeps, which is to lend them its contexts
+    /// ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel: `hawser emit --machine ebpf`.
+    ///
+    /// # Errors
+    /// Why they do not run; the wire is then as before.
+    pub fn run_chains(&mut self, module: &Module, c: &str) -> Result<(), ChainsError> {
+        if self.mode.is_in_pieces {
+            return Err(ChainsError::InPieces);
+        }
+        self.ahead = Some(Ahead::load(module, c, &self.program, self.socket.as_fd())?);
+        Ok(())
+    }
+
+    /// How many frames the chains in the kernel have handled, and how many of them they have answered.
+    #[must_use]
+    pub fn handled(&self) -> (u64, u64) {
+        self.ahead.as_ref().map_or((0, 0), |ahead| ahead.chains.handled())
     }
 
     /// How the device works with the kernel.
@@ -225,7 +255,13 @@ impl XdpWire {
     /// When the socket cannot be waited for.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map_or(CHECK_INTERVAL, |limit| limit.min(CHECK_INTERVAL));
-        hawser_host::wait(self.socket.as_fd(), self.is_full, Some(limit))
+        match &self.ahead {
+            Some(ahead) => {
+                ahead.watch_room(self.socket.as_fd(), self.is_full);
+                hawser_host::wait(ahead.readiness.as_fd(), false, Some(limit))
+            }
+            None => hawser_host::wait(self.socket.as_fd(), self.is_full, Some(limit)),
+        }
     }
 
     /// The error of an interface that was removed.
@@ -297,6 +333,12 @@ impl XdpWire {
             continues = next.continues;
             self.batch.copied.push(next.buffer);
         }
+        if let Some(ahead) = &mut self.ahead
+            && let Medium::Ethernet(own) = self.caps.medium
+            && self.buffers.read(&first).starts_with(&own)
+        {
+            ahead.chains.taken += 1;
+        }
         self.counters.received += 1;
         self.batch.frames.push(Received {
             first,
@@ -349,6 +391,12 @@ impl Wire for XdpWire {
     }
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.batch = ahead.chains.batch(max.min(BATCH));
+            if !ahead.batch.is_empty() {
+                return Ok(ahead.batch.len());
+            }
+        }
         // Whoever still has something to send asks for room again, or transmits.
         self.is_full = false;
         self.kick()?;
@@ -363,6 +411,16 @@ impl Wire for XdpWire {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
+        if let Some(ahead) = self.ahead.as_ref().filter(|ahead| !ahead.batch.is_empty()) {
+            let (head, at) = ahead.chains.frame(ahead.batch.start + i);
+            return RxFrame {
+                head,
+                tail: &[],
+                csum: Csum::Unverified,
+                seg_size: 0,
+                at,
+            };
+        }
         let frame = &self.batch.frames[i];
         RxFrame {
             head: self.buffers.read(&frame.first),
@@ -374,6 +432,9 @@ impl Wire for XdpWire {
     }
 
     fn release(&mut self) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.batch = 0..0;
+        }
         let frames = self.batch.frames.drain(..).map(|frame| frame.first.buffer);
         let mut any = false;
         for buffer in frames.chain(self.batch.copied.drain(..)) {
@@ -418,16 +479,30 @@ impl Wire for XdpWire {
         self.kick()?;
         Ok(taken)
     }
+
+    fn ran(&self, i: usize) -> Option<Ran<'_>> {
+        let ahead = self.ahead.as_ref().filter(|ahead| !ahead.batch.is_empty())?;
+        Some(ahead.chains.ran(ahead.batch.start + i))
+    }
+
+    fn front(&mut self) -> Option<&mut dyn Front> {
+        let ahead = self.ahead.as_mut()?;
+        ahead.silence();
+        Some(&mut ahead.chains)
+    }
 }
 
 impl AsFd for XdpWire {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        match &self.ahead {
+            Some(ahead) => ahead.readiness.as_fd(),
+            None => self.socket.as_fd(),
+        }
     }
 }
 
 impl AsRawFd for XdpWire {
     fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_fd().as_raw_fd()
+        self.as_fd().as_raw_fd()
     }
 }

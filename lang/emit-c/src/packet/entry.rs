@@ -124,7 +124,10 @@ impl Emitter<'_> {
         );
         out.open("                          const hw_icmp *icmp, const hw_op *op, hw_events *out)");
         out.line("struct hw_packet_run input = {.events = out};");
-        out.line("hw_run state = {.params = params, .packet = &input}, *run = &state;");
+        out.line(&format!(
+            "hw_run state = {{.params = params, .packet = &input{}}}, *run = &state;",
+            self.frame_field()
+        ));
         out.open("switch (parser)");
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
@@ -142,6 +145,26 @@ impl Emitter<'_> {
         out.line("return hw_parse_error(state.outcome);");
         out.close("");
         out.line("");
+    }
+
+    /// Where a run's variables are, where they are not the compiler's.
+    fn frame_field(&self) -> &'static str {
+        if self.is_ebpf() {
+            ", .frame = HW_VARIABLES"
+        } else {
+            ""
+        }
+    }
+
+    /// The parsers of packets: the IP protocol, the parser, and how many events it gives at most.
+    pub(crate) fn packet_parsers(&self, out: &mut Writer) {
+        let mut list = String::new();
+        for (index, parser) in self.module.parsers.iter().enumerate() {
+            if let Source::Ip(protocol) = parser.source {
+                list += &format!(" X({protocol}, {index}, {})", parser.max_events);
+            }
+        }
+        out.directive(&format!("#define HW_IP_PARSERS(X){list}"));
     }
 
     /// The call of a parser with what its source gives.
@@ -193,7 +216,10 @@ impl Emitter<'_> {
         );
         out.line("                          uint32_t index, uint32_t count, uint32_t len, uint8_t *header,");
         out.open("                          uint32_t room)");
-        out.line("hw_run state = {.params = params};");
+        out.line(&format!(
+            "hw_run state = {{.params = params{}}};",
+            self.frame_field()
+        ));
         out.line("const hw_segment segment = {index, count, len};");
         out.open("switch (packet->blueprint)");
         for id in sent {

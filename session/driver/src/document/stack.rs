@@ -66,7 +66,10 @@ impl Stack {
     #[must_use]
     pub fn interface(&self) -> &str {
         match &self.setup.device {
-            DeviceSpec::Tun(name) | DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) => name,
+            DeviceSpec::Tun(name)
+            | DeviceSpec::Packet(name)
+            | DeviceSpec::Xdp(name)
+            | DeviceSpec::XdpChains(name) => name,
             // The kernel chooses one for each peer.
             DeviceSpec::Udp(_) => SOCKETS,
         }

@@ -1,7 +1,9 @@
 //! What an event comes from, and what became of it.
 
 use hawser_ir::abi::{self, Addr, addr_parts};
+use hawser_time::Instant;
 
+use crate::front::{FRONT_BUFFER, RanChain};
 use crate::state::{Errno, Flow, Handle, Slot};
 
 /// The bytes that addresses of the running input refer to: a packet from its transport header on,
@@ -18,10 +20,20 @@ pub(crate) struct Buffer<'a> {
 impl<'a> Buffer<'a> {
     /// A buffer for the running input, under a number that the one before, `last`, did not have.
     pub(crate) fn after(last: &mut u32, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
-        // Numbers are below 2^32 - 1: an address holds the number plus one.
-        *last = *last % (u32::MAX - 1) + 1;
+        // Numbers are below that of frames in front of the stack.
+        *last = *last % (FRONT_BUFFER - 1) + 1;
         Buffer {
             number: *last,
+            head,
+            tail,
+            read: &[],
+        }
+    }
+
+    /// A buffer for a frame whose chains ran in front of the stack.
+    pub(crate) fn of_front(head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
+        Buffer {
+            number: FRONT_BUFFER,
             head,
             tail,
             read: &[],
@@ -91,6 +103,8 @@ pub(crate) struct Cause<'a> {
     pub(crate) flow: Option<Flow>,
     /// The request opens a listener beside others at the same address.
     pub(crate) shared: bool,
+    /// What its chain gave when it ran in front of the stack.
+    pub(crate) ran: Option<(Instant, &'a RanChain)>,
     /// It answers an instruction, and belongs to the chain that asked: it waits for nothing.
     pub(crate) answer: bool,
 }

@@ -29,6 +29,7 @@ pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
 pub use tap::{Before, Counted, EventTap, Received, TapEvent};
 pub(crate) use tap::{Nothing, Observer, Tap};
 
+use crate::front::Ran;
 use crate::interact::Interactive;
 use crate::program::Program;
 use crate::rand::Rand;
@@ -99,7 +100,7 @@ impl Chains {
         match self.program.parse(parser, input, events) {
             Ok(()) => {
                 let count = events.len();
-                self.run_events(now, events, 0..count, &[], cause)
+                self.run_events(now, events, 0..count, &[], cause, None)
             }
             Err(error) => {
                 let counter = self.state.counters.parse_error(error);
@@ -110,7 +111,7 @@ impl Chains {
     }
 
     /// Runs one input's events, `range` of `events`, in order. `guesses` has what is known of those
-    /// in `events`, if anything.
+    /// in `events`, if anything; `ran` has what the chains of the first of them gave in front of the stack.
     pub(crate) fn run_events(
         &mut self,
         now: Instant,
@@ -118,10 +119,20 @@ impl Chains {
         range: Range<usize>,
         guesses: &[Option<Guess>],
         cause: &Cause<'_>,
+        ran: Option<Ran<'_>>,
     ) -> Result<Verdict, Denied> {
         self.memory.begin_input();
         let mut verdict = Verdict::Nobody;
+        let begin = range.start;
         for i in range {
+            let in_front;
+            let cause = match ran.and_then(|ran| Some((ran.at, ran.chains.get(i - begin)?))) {
+                None => cause,
+                ran => {
+                    in_front = Cause { ran, ..*cause };
+                    &in_front
+                }
+            };
             let aim = Aim::Ids(guesses.get(i).copied().flatten());
             let outcome = self.event(now, events.get_mut(i), aim, cause);
             if outcome == Err(Denied::NoRoom) {
@@ -158,6 +169,7 @@ impl Chains {
             handle: None,
             slot: None,
             shared: false,
+            ran: None,
             ..*cause
         };
         let mut any = false;
@@ -255,7 +267,7 @@ impl Chains {
             return Ok(Verdict::Nobody);
         }
         let creates = plan.creates.filter(|_| found.vacant.is_some());
-        if !cause.answer {
+        if !cause.answer && cause.ran.is_none() {
             room(state, &plan.bounds, found.keyed, cause)?;
         }
         room_to_create(state, creates, cause)?;
@@ -264,6 +276,7 @@ impl Chains {
             self.not_run(now, Nothing::Event(event), "unit_limit");
             return Err(Denied::Limit("units_per_context"));
         }
+        let now = cause.ran.map_or(now, |(at, _)| at);
         header.now = now.as_nanos();
         header.rand = self.rand.bits();
         if self.observer.is_set() {
@@ -303,7 +316,13 @@ impl Chains {
         if let Some(observer) = self.observer.get().filter(|_| OBSERVED) {
             observer.begin(event, &regions);
         }
-        let outcome = self.program.react(event, &mut regions, &mut memory.records);
+        let (outcome, records) = match cause.ran {
+            Some((_, ran)) => (ran.outcome, &ran.records),
+            None => {
+                let outcome = self.program.react(event, &mut regions, &mut memory.records);
+                (outcome, &memory.records)
+            }
+        };
         let mut effects = Effects {
             tables: &self.tables,
             state,
@@ -330,7 +349,7 @@ impl Chains {
             }
         };
         if result.is_ok() {
-            let (program, records) = (&*self.program, memory.records.iter());
+            let (program, records) = (&*self.program, records.iter());
             match self.observer.get().filter(|_| OBSERVED) {
                 None => effects.execute(program, records),
                 Some(observer) => effects.execute_observed(program, records, observer),

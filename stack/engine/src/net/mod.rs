@@ -169,6 +169,11 @@ impl Interface {
         }
     }
 
+    /// Whether some destination's path is narrower than the link, as far as known.
+    pub(crate) fn knows_narrow_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
     /// The largest packet in bytes that the link takes.
     #[must_use]
     pub fn mtu(&self) -> u32 {

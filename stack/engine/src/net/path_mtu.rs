@@ -59,6 +59,11 @@ pub(super) struct PathMtus {
 }
 
 impl PathMtus {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// The estimate for a destination that has one of its own.
     pub(super) fn find(&self, dst: &Ip) -> Option<u32> {
         self.table.get(dst).map(|path| path.mtu)

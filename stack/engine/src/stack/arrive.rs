@@ -64,20 +64,16 @@ impl Arrival<'_> {
 }
 
 impl Stack {
-    /// Takes a batch of frames in.
-    pub(crate) fn receive(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
+    /// Takes a batch of frames in, and gives their number.
+    pub(crate) fn receive(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<usize> {
         let count = wire.receive(self.chains.state.limits.batch)?;
-        if count == 0 {
-            wire.release();
-            return Ok(false);
-        }
         let mut next = 0;
         while next < count {
             next = self.group(now, &*wire, next..count);
         }
         wire.release();
         self.chains.state.counters.frames_received += count as u64;
-        Ok(true)
+        Ok(count)
     }
 
     /// Takes the first frames of a range in, and returns where it stopped.
@@ -92,7 +88,10 @@ impl Stack {
             let (frame, number) = (wire.frame(next), next);
             next += 1;
             let mut take = |stack: &mut Stack, parser, net, (head, tail), csum, crc| {
-                let buffer = Buffer::after(&mut stack.last_buffer, head, tail);
+                let buffer = match wire.ran(number) {
+                    Some(_) => Buffer::of_front(head, tail),
+                    None => Buffer::after(&mut stack.last_buffer, head, tail),
+                };
                 let arrival = arrivals[packets].insert(Arrival {
                     frame: number,
                     parser: Some(parser),
@@ -164,9 +163,14 @@ impl Stack {
                 continue;
             }
             let Work { ahead, guesses, .. } = &mut self.work;
-            let outcome = self
-                .chains
-                .run_events(now, ahead, arrival.events.clone(), guesses, &cause);
+            let outcome = self.chains.run_events(
+                now,
+                ahead,
+                arrival.events.clone(),
+                guesses,
+                &cause,
+                wire.ran(arrival.frame),
+            );
             // Whatever else goes wrong is counted; the packet is gone.
             if outcome == Err(Denied::Refused(Errno::CONNECTION_REFUSED)) {
                 let frame = wire.frame(arrival.frame);

@@ -1,6 +1,7 @@
 //! A shard's stack: one program, one interface, all their state; what its driver calls.
 //!
 //! * `arrive`, `flush`, `superframe`: frames received and sent
+//! * `lend`: contexts on loan to what runs chains in front of the stack
 //! * `request`, `messages`, `options`, `error`: what applications ask for
 //! * `verbs`: registered memory, and work on it
 //! * `swap`, `params`: another program, other params
@@ -11,6 +12,7 @@ mod arrive;
 mod error;
 mod flush;
 mod interact;
+mod lend;
 mod messages;
 mod observe;
 mod options;
@@ -235,7 +237,7 @@ impl Stack {
         let mut any = self.run_waiting(now);
         any |= self.poll_source(now);
         any |= self.deliver_all(now);
-        let received = self.receive(now, wire)?;
+        let received = self.receive(now, wire)? > 0;
         any |= received;
         if self
             .interface

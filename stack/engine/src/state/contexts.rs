@@ -43,6 +43,8 @@ pub(crate) struct Entry {
     /// See [`Slot::generation`].
     generation: u32,
     live: bool,
+    /// A front has it as it is.
+    lent: bool,
     /// Its first id; `NONE` when it has dropped all.
     id: Id,
     /// The hash of that.
@@ -231,6 +233,17 @@ pub(crate) struct Contexts {
     joined: u16,
     hasher: Hasher,
     live: usize,
+    /// What a front does not know yet, once there is one.
+    news: Option<News>,
+}
+
+/// What has become of contexts since they were lent.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Places of contexts that ended.
+    pub(crate) ended: Vec<u32>,
+    /// Places of contexts that are new or may have changed.
+    pub(crate) changed: Vec<u32>,
 }
 
 impl Contexts {
@@ -245,7 +258,43 @@ impl Contexts {
             joined: 0,
             hasher: Hasher::new(key),
             live: 0,
+            news: None,
         }
+    }
+
+    /// What a front does not know; the first time that is everything.
+    pub(crate) fn take_news(&mut self) -> News {
+        if self.news.is_none() {
+            let changed = self.living().map(|slot| slot.index).collect();
+            self.news = Some(News {
+                changed,
+                ..News::default()
+            });
+        }
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A front has the context as it is now.
+    pub(crate) fn lent(&mut self, slot: Slot) {
+        self.entries[slot.index].lent = true;
+    }
+
+    /// A context is not as the front knows it any more.
+    #[cold]
+    fn has_changed(&mut self, index: u32) {
+        if let Some(news) = &mut self.news {
+            self.entries[index].lent = false;
+            news.changed.push(index);
+        }
+    }
+
+    /// All ids of a context.
+    pub(crate) fn ids(&self, slot: Slot) -> impl Iterator<Item = Id> + '_ {
+        let entry = &self.entries[slot.index];
+        let aliases = entry.aliases.iter().flat_map(|aliases| aliases.iter().copied());
+        std::iter::once(entry.id)
+            .filter(|id| !id.is_none())
+            .chain(aliases)
     }
 
     /// How many there are.
@@ -364,6 +413,7 @@ impl Contexts {
         (entry.id, entry.hash) = (id, hash);
         self.live += 1;
         self.index_id(hash, slot);
+        self.has_changed(index);
         slot
     }
 
@@ -383,6 +433,7 @@ impl Contexts {
             entry.aliases.get_or_insert_default().push(id);
         }
         self.index_id(hash, slot);
+        self.has_changed(slot.index);
         true
     }
 
@@ -392,6 +443,7 @@ impl Contexts {
             return false;
         }
         self.unindex(id, slot);
+        self.has_changed(slot.index);
         let hasher = self.hasher;
         let entry = &mut self.entries[slot.index];
         let aliases = entry.aliases.as_mut();
@@ -429,6 +481,9 @@ impl Contexts {
         };
         self.free.push(slot.index);
         self.live -= 1;
+        if let Some(news) = &mut self.news {
+            news.ended.push(slot.index);
+        }
     }
 
     /// What the engine knows of a context.
@@ -486,6 +541,9 @@ impl Contexts {
     /// A context's bytes.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
+        if self.entries[slot.index].lent {
+            self.has_changed(slot.index);
+        }
         let entry = &self.entries[slot.index];
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words_mut(entry.place))
     }
@@ -509,6 +567,7 @@ impl Entry {
             place: 0,
             generation: 0,
             live: false,
+            lent: false,
             id: Id::NONE,
             hash: 0,
             aliases: None,

@@ -3,6 +3,7 @@
 
 #[path = "../linux/asynchronous.rs"]
 mod asynchronous;
+mod chains;
 mod interface;
 #[path = "../linux/polled.rs"]
 #[allow(
@@ -40,6 +41,7 @@ const TESTS: &[Test] = tests![
     asynchronous::fifty_at_once,
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,
+    chains::acknowledgements_leave_from_the_kernel,
     interface::jumbo_frames_carry_streams,
     interface::an_idle_stack_ends_with_its_interface,
 ];

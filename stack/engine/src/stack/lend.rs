@@ -1,0 +1,108 @@
+//! Contexts on loan to what runs chains in front of the stack while its driver sleeps.
+
+use std::io;
+
+use hawser_ir::abi::Id;
+use hawser_time::Instant;
+
+use super::Stack;
+use crate::data::PAGE;
+use crate::front::{Lent, Terms};
+use crate::wire::Wire;
+
+impl Stack {
+    /// Lends all contexts to what runs chains in front of the stack, if the wire has that, and gives whether it did.
+    /// Call it right before waiting, when [`Stack::poll`] has nothing left to do. After that the next call is
+    /// [`Stack::take_back`].
+    ///
+    /// Nothing is lent while something waits here, or somebody observes what chains do.
+    pub fn lend(&mut self, wire: &mut dyn Wire) -> bool {
+        let Some(front) = wire.front() else {
+            return false;
+        };
+        let state = &self.chains.state;
+        let waits = state.raised.len() > 0 || state.packets.len() > 0 || !state.deferred.is_empty();
+        let is_observed = self.chains.observer.is_set() || self.chains.interactive.is_some();
+        if waits || is_observed || self.wanted_signals() != 0 || self.interface.knows_narrow_paths() {
+            return false;
+        }
+        let until = self.next_deadline();
+        let (free, per_chain) = self.room_for_chains();
+        let state = &mut self.chains.state;
+        let news = state.contexts.take_news();
+        news.ended.iter().for_each(|number| front.remove(*number));
+        let mut ids: Vec<Id> = Vec::new();
+        for number in news.changed {
+            let slot = state.contexts.at(number);
+            if !state.contexts.is_live(slot) {
+                continue;
+            }
+            ids.clear();
+            ids.extend(state.contexts.ids(slot));
+            let entry = state.contexts.entry(slot);
+            let own = entry.units.receiving_memory();
+            front.put(&Lent {
+                number,
+                kind: entry.kind,
+                hash: state.contexts.first_hash(slot) as u32,
+                ids: &ids,
+                bytes: state.contexts.bytes(slot),
+                room: state.limits.rx_bytes.saturating_sub(own + PAGE as u64),
+            });
+            state.contexts.lent(slot);
+        }
+        let (held, total) = (state.rx_held, state.limits.rx_total);
+        front.open(&Terms {
+            until,
+            chains: free / per_chain,
+            // As long as half of it is free, everybody may take what is promised.
+            room: (total / 2).saturating_sub(held),
+            params: self.chains.program.params(),
+            globals: &self.chains.globals,
+            mtu: self.interface.mtu(),
+        });
+        true
+    }
+
+    /// Takes all contexts back, and carries out what chains have instructed in the meantime. Call it as soon as the
+    /// driver is awake, before anything else.
+    ///
+    /// # Errors
+    /// When the wire failed for good.
+    pub fn take_back(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<()> {
+        let Some(front) = wire.front() else {
+            return Ok(());
+        };
+        let contexts = &mut self.chains.state.contexts;
+        let mut frames = front.close(&mut self.chains.globals, &mut |number, bytes| {
+            let slot = contexts.at(number);
+            if contexts.is_live(slot) {
+                let own = contexts.bytes_mut(slot);
+                let len = own.len().min(bytes.len());
+                own[..len].copy_from_slice(&bytes[..len]);
+                contexts.lent(slot);
+            }
+        });
+        while frames > 0 {
+            let taken = self.receive(now, wire)?;
+            frames = if taken > 0 {
+                frames.saturating_sub(taken)
+            } else {
+                0
+            };
+        }
+        Ok(())
+    }
+
+    /// How many instructions there is room for, and how many a chain has at worst.
+    fn room_for_chains(&self) -> (u64, u64) {
+        let state = &self.chains.state;
+        let bounds = self.chains.tables.events.iter().map(|event| &event.bounds);
+        let worst = bounds.map(|bounds| bounds.packets.max(bounds.raises)).max();
+        let packets = state.limits.pending_packets.saturating_sub(state.packets.len());
+        (
+            packets.min(state.limits.raised) as u64,
+            u64::from(worst.unwrap_or(0).max(1)),
+        )
+    }
+}

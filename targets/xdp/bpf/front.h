@@ -1,0 +1,541 @@
+/* What runs a transport program's chains in front of its stack, on frames that arrive while the stack sleeps. It is
+ * compiled behind the program's own C (`hawser emit --machine ebpf`), and called by tail calls only: `hw_arrive` for each
+ * frame to the stack's Ethernet address, then in turn `hw_step`, a chain, `hw_step` … and `hw_answer`.
+ *
+ * All memory belongs to one side at a time: `hw_front.turn` says to which. Here each frame takes it, and a frame that does
+ * not get it goes to the stack. */
+#ifndef HW_FRONT_H
+#define HW_FRONT_H
+
+#define HW_MOST_IDS 65536
+#define HW_HEADER_BYTES 512 /* of a transport header at most */
+
+struct xdp_md {
+    uint32_t data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex;
+};
+
+enum { HW_XDP_DROP = 1, HW_XDP_PASS = 2, HW_XDP_TX = 3 };
+enum { HW_STEP = 0, HW_ANSWER = 1, HW_CHAINS = 2 }; /* in `hw_programs` */
+
+/* Whose turn it is. */
+enum {
+    HW_FREE = 0,   /* nobody's: whoever comes first takes it */
+    HW_KERNEL = 1, /* a frame's, here */
+    HW_STACK = 2,  /* the stack's */
+    HW_WANTED = 3, /* nobody's, and the stack has to take it before anybody else */
+};
+
+/* The state that is shared with the stack; offsets are from the arena's start. `front.rs` has the same structure. */
+typedef struct hw_front {
+    uint64_t turn;
+    uint64_t passed; /* frames that went to the stack as they came */
+    uint64_t taken;  /* those of them that it has received */
+    uint64_t until;  /* when the stack awakes by itself, in nanoseconds */
+    uint64_t chains; /* how many may run */
+    uint64_t room;   /* bytes of packets that may be received */
+    uint64_t mtu;
+    uint64_t log, log_end; /* where the next entry goes, and the end of the room for entries */
+    uint64_t entry_most;   /* bytes of the largest entry */
+    uint64_t frames;       /* entries in the log */
+    uint64_t rung;         /* the stack was woken */
+    uint64_t contexts, stride;
+    uint64_t plans;        /* of events, by number */
+    uint64_t blueprints, queues; /* whether their packets can be sent from here, by number: words */
+    uint64_t protocol;     /* of packets whose header names none */
+    uint64_t events, events_end, params, frame, scratch, scratch_bytes, header;
+    /* The frame that is being worked on. */
+    uint64_t entry;        /* its entry in the log */
+    uint64_t event, event_count, event_at, ran;
+    uint64_t is_urgent;
+    uint64_t answered;     /* counts of all times: frames answered, frames whose chains ran */
+    uint64_t handled;
+} hw_front;
+
+typedef struct hw_plan {
+    uint32_t bytes;
+    uint32_t runs;    /* its chain may run here */
+    uint64_t records; /* bytes of records at most */
+    uint64_t creates; /* bit k: it may make contexts on those of type k */
+} hw_plan;
+
+/* A context's place: this, then the context. */
+typedef struct hw_place {
+    uint32_t type; /* index + 1; 0: none is here */
+    uint32_t hash;
+    uint64_t room;
+} hw_place;
+
+/* An entry of the log: this, the frame, its chains; each padded to 8 bytes. */
+typedef struct hw_entry {
+    uint64_t now;
+    uint32_t frame;
+    uint32_t chains;
+} hw_entry;
+
+/* A chain in it: this, then its records. */
+typedef struct hw_chain {
+    uint64_t outcome;
+    uint32_t records; /* bytes */
+    uint32_t context; /* the number of the one that it ran on */
+    uint64_t answer;  /* where among the records the packet is that was sent, + 1; 0: none */
+} hw_chain;
+
+typedef struct hw_address {
+    uint8_t bytes[16];
+} hw_address;
+
+/* The socket of each receive queue, and the stack's IP addresses: those of `hawser.bpf.c`. */
+struct {
+    int (*type)[17]; /* BPF_MAP_TYPE_XSKMAP */
+    int (*max_entries)[1];
+    uint32_t *key;
+    uint32_t *value;
+} sockets HW_SECTION(".maps");
+
+struct {
+    int (*type)[1]; /* BPF_MAP_TYPE_HASH */
+    int (*max_entries)[64];
+    hw_address *key;
+    uint8_t *value;
+} addresses HW_SECTION(".maps");
+
+/* The number of the context with an id. */
+struct {
+    int (*type)[1];
+    int (*map_flags)[1]; /* BPF_F_NO_PREALLOC */
+    int (*max_entries)[HW_MOST_IDS];
+    hw_id *key;
+    uint32_t *value;
+} hw_ids HW_SECTION(".maps");
+
+/* What wakes the stack. */
+struct {
+    int (*type)[27]; /* BPF_MAP_TYPE_RINGBUF */
+    int (*max_entries)[4096];
+} hw_bell HW_SECTION(".maps");
+
+static void *(*const hw_lookup)(void *map, const void *key) = (void *)1;
+static uint64_t (*const hw_time)(void) = (void *)5;
+static uint32_t (*const hw_random)(void) = (void *)7;
+static long (*const hw_redirect)(void *map, uint64_t index, uint64_t otherwise) = (void *)51;
+static long (*const hw_set_end)(void *context, int delta) = (void *)65;
+static long (*const hw_ring)(void *bell, void *bytes, uint64_t len, uint64_t flags) = (void *)130;
+
+#define HW_LARGEST 2048 /* bytes of a frame */
+#define HW_ETHERNET 14
+#define HW_IPV4 20
+#define HW_IPV6 40
+
+HW_INLINE hw_front *hw_shared(void) {
+    __asm__ volatile("" : : "r"(&hw_arena));
+    return hw_arena_at(HW_FREE_AT);
+}
+
+HW_INLINE uint64_t hw_padded(uint64_t len) {
+    return (len + 7) & ~UINT64_C(7);
+}
+
+/* The frame is for the stack, as it is. */
+HW_INLINE int hw_pass(struct xdp_md *context, hw_front *front) {
+    __sync_fetch_and_add(&front->passed, 1);
+    return (int)hw_redirect(&sockets, context->rx_queue_index, HW_XDP_PASS);
+}
+
+HW_INLINE void hw_release(hw_front *front, uint64_t turn) {
+    (void)__sync_lock_test_and_set(&front->turn, turn);
+}
+
+/* The same, for who has the turn; nothing was changed. */
+HW_INLINE int hw_leave(struct xdp_md *context, hw_front *front) {
+    int verdict = hw_pass(context, front);
+    hw_release(front, HW_FREE);
+    return verdict;
+}
+
+/* Copies a frame's bytes to the arena. */
+HW_INLINE void hw_copy_frame(struct xdp_md *context, uint8_t *to, uint64_t len) {
+    const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
+    uint64_t at = HW_ZERO;
+    for (; HW_MORE(at + 8 <= len); at += 8, HW_STAY(at)) {
+        at &= HW_LARGEST - 1;
+        const uint8_t *from = data + at;
+        if (from + 8 > end)
+            break;
+        __builtin_memcpy(to + at, from, 8);
+    }
+    for (; HW_MORE(at < len); HW_NEXT(at)) {
+        at &= HW_LARGEST - 1;
+        const uint8_t *from = data + at;
+        if (from + 1 > end)
+            break;
+        to[at] = *from;
+    }
+}
+
+/* Writes over a frame's first bytes. */
+HW_INLINE void hw_copy_back(struct xdp_md *context, const uint8_t *bytes, uint64_t len) {
+    uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
+    for (uint64_t at = HW_ZERO; HW_MORE(at < len); HW_NEXT(at)) {
+        at &= HW_LARGEST - 1;
+        uint8_t *to = data + at;
+        if (to + 1 > end)
+            break;
+        *to = bytes[at];
+    }
+}
+
+HW_INLINE bool hw_is_own(const hw_ip *ip) {
+    hw_address address;
+    __builtin_memcpy(&address, ip, 16);
+    return hw_lookup(&addresses, &address) != NULL;
+}
+
+/* An address that one host can have, as the stack judges: `is_unicast`. */
+HW_INLINE bool hw_is_unicast(const hw_net *net) {
+    const uint8_t *ip = net->src_ip.bytes;
+    if (net->version == 4)
+        return ip[12] != 0 && ip[12] != 127 && ip[12] < 224;
+    uint64_t upper, lower;
+    __builtin_memcpy(&upper, ip, 8);
+    __builtin_memcpy(&lower, ip + 8, 8);
+    return ip[0] != 0xff && (upper != 0 || (lower != 0 && lower != __builtin_bswap64(1)));
+}
+
+/* Reads the network header behind a link header, if it is of a kind that is dealt with here. */
+HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) {
+    const uint8_t *ip = frame + HW_ETHERNET;
+    uint16_t kind = (uint16_t)(frame[12] << 8 | frame[13]);
+    __builtin_memset(net, 0, sizeof(*net));
+    net->segs = 1;
+    if (kind == 0x0800) {
+        net->version = 4;
+        net->hdr_len = HW_IPV4;
+        net->tot_len = (uint32_t)hw_wire_get(ip + 2, 2);
+        /* Without options, no fragment, and intact (RFC 791, 3.1). */
+        if (ip[0] != 0x45 || (hw_wire_get(ip + 6, 2) & 0x3fff) != 0 || hw_sum_fold(hw_sum_words(ip, HW_IPV4)) != 0xffff)
+            return false;
+        net->dscp = ip[1] >> 2;
+        net->ecn = ip[1] & 3;
+        net->ttl = ip[8];
+        net->protocol = ip[9];
+        net->src_ip.bytes[10] = net->src_ip.bytes[11] = net->dst_ip.bytes[10] = net->dst_ip.bytes[11] = 0xff;
+        __builtin_memcpy(net->src_ip.bytes + 12, ip + 12, 4);
+        __builtin_memcpy(net->dst_ip.bytes + 12, ip + 16, 4);
+    } else if (kind == 0x86dd) {
+        uint32_t first = (uint32_t)hw_wire_get(ip, 4);
+        net->version = 6;
+        net->hdr_len = HW_IPV6;
+        net->tot_len = (uint32_t)hw_wire_get(ip + 4, 2) + HW_IPV6;
+        if (first >> 28 != 6)
+            return false;
+        net->dscp = first >> 22 & 0x3f;
+        net->ecn = first >> 20 & 3;
+        net->flow_label = first & 0xfffff;
+        net->protocol = ip[6];
+        net->ttl = ip[7];
+        __builtin_memcpy(&net->src_ip, ip + 8, 16);
+        __builtin_memcpy(&net->dst_ip, ip + 24, 16);
+    } else {
+        return false;
+    }
+    return net->tot_len >= net->hdr_len && net->tot_len + HW_ETHERNET <= len;
+}
+
+HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_events *events, uint8_t protocol) {
+    const uint64_t *params = hw_arena_at(front->params);
+    switch (protocol) {
+#define HW_PARSER(number, parser, most) \
+    case number: \
+        events->capacity = most; \
+        return mtp_parse(params, parser, packet, HW_NOTHING, HW_NOTHING, events);
+        HW_IP_PARSERS(HW_PARSER)
+    default:
+        return HW_FRAME;
+    }
+}
+
+HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
+    hw_front *front = hw_shared();
+    if (__sync_val_compare_and_swap(&front->turn, HW_FREE, HW_KERNEL) != HW_FREE)
+        return hw_pass(context, front);
+    uint64_t len = context->data_end - context->data;
+    /* What went to the stack comes before what comes now. */
+    if (front->passed != front->taken || front->chains == 0 || front->log_end - front->log < front->entry_most ||
+        len < HW_ETHERNET + HW_IPV6 || len > HW_LARGEST)
+        return hw_leave(context, front);
+    hw_entry *entry = hw_arena_at(front->log);
+    uint8_t *frame = hw_arena_at(front->log + sizeof(hw_entry));
+    hw_net *net = hw_arena_at(front->header);
+    hw_copy_frame(context, frame, len);
+    if (!hw_read_network(net, frame, len) || !hw_is_unicast(net) || hw_is_own(&net->src_ip) || !hw_is_own(&net->dst_ip))
+        return hw_leave(context, front);
+    net->path_mtu = (uint32_t)front->mtu;
+    hw_packet packet = {
+        .net = net,
+        .head = frame + HW_ETHERNET + net->hdr_len,
+        .head_len = net->tot_len - net->hdr_len,
+        .tail = HW_NONE,
+        .addr = (uint64_t)UINT32_MAX << 32, /* the buffer `FRONT_BUFFER` of the engine */
+        .verify = 1,
+    };
+    hw_events events = {.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
+    ((hw_call *)hw_arena_at(HW_CALL_AT))->frame = front->frame;
+    /* What does not parse is counted by the stack. */
+    if (hw_parse(front, &packet, &events, net->protocol) != 0 || events.count == 0)
+        return hw_leave(context, front);
+    entry->now = hw_time();
+    entry->frame = (uint32_t)len;
+    entry->chains = 0;
+    front->entry = front->log;
+    front->event = front->ran = front->is_urgent = 0;
+    front->event_count = events.count;
+    front->event_at = front->events;
+    uint64_t *scratch = hw_arena_at(front->scratch);
+    for (uint64_t at = HW_ZERO; HW_MORE(at < front->scratch_bytes / 8); HW_NEXT(at))
+        scratch[at] = 0;
+    hw_call *call = hw_arena_at(HW_CALL_AT);
+    call->records = front->log + sizeof(hw_entry) + hw_padded(len);
+    hw_tail_call(context, &hw_programs, HW_STEP);
+    return hw_leave(context, front);
+}
+
+/* The chain that ran last is over: what it gave is in the log. */
+HW_INLINE void hw_close_chain(hw_front *front, hw_call *call) {
+    hw_entry *entry = hw_arena_at(front->entry);
+    hw_chain *chain = hw_arena_at(front->ran);
+    chain->outcome = call->outcome;
+    chain->records = (uint32_t)(call->records - front->ran - sizeof(hw_chain));
+    call->records = hw_padded(call->records);
+    entry->chains++;
+    front->chains--;
+    front->ran = 0;
+}
+
+/* Prepares the chain of the next event, if it can run here. */
+HW_INLINE bool hw_open_chain(hw_front *front, hw_call *call, hw_event *event) {
+    const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
+    const hw_entry *entry = hw_arena_at(front->entry);
+    hw_id id;
+    if (!plan->runs || event->ids == 0 || front->chains == 0)
+        return false;
+    __builtin_memcpy(&id, &event->id[0], sizeof(id));
+    uint32_t *number = hw_lookup(&hw_ids, &id);
+    if (!number)
+        return false;
+    uint32_t context = *number;
+    hw_place *place = hw_arena_at(front->contexts + context * front->stride);
+    if (place->type == 0 || plan->creates >> ((place->type - 1) & 63) & 1 || place->room < entry->frame ||
+        front->room < entry->frame)
+        return false;
+    place->room -= entry->frame;
+    front->room -= entry->frame;
+    event->now = entry->now;
+    event->rand = (uint64_t)hw_random() << 32 | hw_random();
+    event->hash = place->hash;
+    hw_chain *chain = hw_arena_at(call->records);
+    chain->context = context;
+    chain->answer = 0;
+    front->ran = call->records;
+    call->records += sizeof(hw_chain);
+    call->records_end = front->log_end;
+    call->event = front->event_at;
+    call->keyed = front->contexts + context * front->stride + sizeof(hw_place);
+    call->keyed_type = place->type;
+    call->fresh = 0;
+    call->wanted = 0;
+    call->params = front->params;
+    call->scratch = front->scratch;
+    return true;
+}
+
+/* Goes on to the next event. */
+HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
+    hw_front *front = hw_shared();
+    hw_call *call = hw_arena_at(HW_CALL_AT);
+    if (front->ran != 0) {
+        hw_close_chain(front, call);
+        front->event++;
+        if ((uint32_t)call->outcome != HW_DONE || front->event >= front->event_count)
+            hw_tail_call(context, &hw_programs, HW_ANSWER);
+    }
+    hw_event *event = hw_arena_at(front->event_at);
+    /* Chains are called one after the other, of which the kernel takes 33. */
+    if (front->event < front->event_count && front->event < 14 && hw_open_chain(front, call, event)) {
+        const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
+        front->event_at += plan->bytes;
+        hw_tail_call(context, &hw_programs, HW_CHAINS + event->event);
+        /* There is none: nothing was changed. */
+        call->records = front->ran;
+        front->ran = 0;
+    }
+    if (front->event == 0)
+        return hw_leave(context, front);
+    front->is_urgent = 1; /* the stack runs the chains of the other events */
+    hw_tail_call(context, &hw_programs, HW_ANSWER);
+    return HW_XDP_DROP;
+}
+
+/* Whether a packet goes back to the sender of the frame, and can be sent from here; it is completed. */
+HW_INLINE bool hw_is_answer(const hw_front *front, hw_packet_rec *packet) {
+    const hw_net *came = hw_arena_at(front->header);
+    const uint64_t *blueprints = hw_arena_at(front->blueprints), *queues = hw_arena_at(front->queues);
+    hw_net *net = &packet->net;
+    if (!blueprints[packet->blueprint] || !queues[packet->queue])
+        return false;
+    if (packet->data_at != UINT32_MAX) {
+        const uint8_t *image = (const uint8_t *)(packet + 1);
+        if (((const hw_data *)(image + packet->data_at))->len != 0)
+            return false;
+    }
+    if (memcmp(&net->dst_ip, &came->src_ip, 16) != 0)
+        return false;
+    uint64_t words[2];
+    __builtin_memcpy(words, &net->src_ip, 16);
+    if (words[0] == 0 && words[1] == 0)
+        net->src_ip = came->dst_ip;
+    else if (memcmp(&net->src_ip, &came->dst_ip, 16) != 0)
+        return false;
+    if (net->protocol == 0)
+        net->protocol = (uint8_t)front->protocol;
+    if (net->ttl == 0)
+        net->ttl = 64;
+    net->version = came->version;
+    net->hdr_len = came->hdr_len;
+    net->src_port = net->dst_port = 0;
+    return true;
+}
+
+/* What a record that is left means for the stack: 0 that it may sleep on, 1 that it has to wake up, 2 that nothing may
+ * happen before it is carried out. */
+HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
+    switch (record->kind) {
+    case HW_TIMER_STOP:
+        return 0;
+    case HW_TIMER_START:
+        return ((const hw_timer_rec *)record)->deadline < front->until;
+    case HW_NEW_CONTEXT:
+    case HW_DEL_CONTEXT:
+    case HW_ADD_ID:
+    case HW_DROP_ID:
+    case HW_RAISE:
+    case HW_EXTERN:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+/* Finds the packet that is sent from here, and the chain that it is of; what is left tells how urgent the stack is. */
+HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgency) {
+    const hw_entry *entry = hw_arena_at(front->entry);
+    uint64_t at = front->entry + sizeof(hw_entry) + hw_padded(entry->frame);
+    uint64_t records_end = 0;
+    uint64_t chain_at = HW_ZERO;
+    hw_packet_rec *answer = HW_NONE;
+    while (HW_MORE(at < end)) {
+        if (at >= records_end) {
+            const hw_chain *chain = hw_arena_at(at);
+            chain_at = at;
+            at += sizeof(hw_chain);
+            records_end = at + chain->records;
+            if (chain->records == 0)
+                records_end = at;
+        }
+        if (at < records_end) {
+            hw_record *record = hw_arena_at(at);
+            if (record->kind == HW_PACKET && !answer && hw_is_answer(front, (hw_packet_rec *)record)) {
+                answer = (hw_packet_rec *)record;
+                front->ran = chain_at;
+                ((hw_chain *)hw_arena_at(chain_at))->answer = at - chain_at - sizeof(hw_chain) + 1;
+            } else {
+                unsigned now = hw_urgency(front, record);
+                *urgency = now > *urgency ? now : *urgency;
+            }
+            at += record->len;
+            HW_STAY(at);
+        }
+        if (at >= records_end)
+            at = hw_padded(at);
+    }
+    return answer;
+}
+
+/* Makes an answer of the frame. */
+HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_rec *packet) {
+    const hw_net *net = &packet->net;
+    uint8_t *out = hw_arena_at(front->header + sizeof(hw_net));
+    const hw_entry *entry = hw_arena_at(front->entry);
+    const uint8_t *frame = hw_arena_at(front->entry + sizeof(hw_entry));
+    uint64_t network = HW_ETHERNET + net->hdr_len;
+    hw_built built = mtp_build(hw_arena_at(front->params), packet, (uint8_t *)(packet + 1), 0, 1, 0, out + network,
+                               HW_HEADER_BYTES);
+    if (built.len == 0)
+        return false;
+    if (built.has_csum) {
+        uint16_t sum = (uint16_t)~hw_sum_fold(hw_sum_words(out + network, built.len));
+        __builtin_memcpy(out + network + built.csum_at, &sum, 2);
+    }
+    uint64_t len = network + built.len;
+    for (unsigned i = 0; i < 6; i++) {
+        out[i] = frame[6 + i];
+        out[6 + i] = frame[i];
+    }
+    out[12] = frame[12];
+    out[13] = frame[13];
+    uint8_t *ip = out + HW_ETHERNET;
+    if (net->version == 4) {
+        hw_wire_put(ip, 0x4500u | (uint32_t)net->dscp << 2 | (net->ecn & 3), 2);
+        hw_wire_put(ip + 2, len - HW_ETHERNET, 2);
+        hw_wire_put(ip + 4, 0x4000, 4); /* number 0, not to be fragmented */
+        ip[8] = net->ttl;
+        ip[9] = net->protocol;
+        hw_wire_put(ip + 10, 0, 2);
+        __builtin_memcpy(ip + 12, net->src_ip.bytes + 12, 4);
+        __builtin_memcpy(ip + 16, net->dst_ip.bytes + 12, 4);
+        uint16_t sum = (uint16_t)~hw_sum_fold(hw_sum_words(ip, HW_IPV4));
+        __builtin_memcpy(ip + 10, &sum, 2);
+    } else {
+        hw_wire_put(ip, 6u << 28 | ((uint32_t)(net->dscp & 0x3f) << 2 | (net->ecn & 3)) << 20 | (net->flow_label & 0xfffff), 4);
+        hw_wire_put(ip + 4, built.len, 2);
+        ip[6] = net->protocol;
+        ip[7] = net->ttl;
+        __builtin_memcpy(ip + 8, &net->src_ip, 16);
+        __builtin_memcpy(ip + 24, &net->dst_ip, 16);
+    }
+    if (hw_set_end(context, (int)len - (int)entry->frame) != 0)
+        return false;
+    hw_copy_back(context, out, len);
+    return true;
+}
+
+/* All chains of the frame ran: it is answered, and the stack woken if it has to do something. */
+HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
+    hw_front *front = hw_shared();
+    hw_call *call = hw_arena_at(HW_CALL_AT);
+    unsigned urgency = front->is_urgent ? 2 : 0;
+    hw_packet_rec *packet = hw_sift(front, call->records, &urgency);
+    int verdict = HW_XDP_DROP;
+    if (packet) {
+        if (hw_send(context, front, packet)) {
+            verdict = HW_XDP_TX;
+            front->answered++;
+        } else {
+            ((hw_chain *)hw_arena_at(front->ran))->answer = 0;
+            urgency = urgency > 0 ? urgency : 1;
+        }
+        front->ran = 0;
+    }
+    front->log = call->records;
+    front->frames++;
+    front->handled++;
+    bool is_full = front->log_end - front->log < front->entry_most;
+    if (!front->rung && (urgency > 0 || is_full)) {
+        uint64_t sound = 0;
+        front->rung = 1;
+        hw_ring(&hw_bell, &sound, sizeof(sound), 2 /* BPF_RB_FORCE_WAKEUP */);
+    }
+    hw_release(front, urgency > 1 ? HW_WANTED : HW_FREE);
+    return verdict;
+}
+
+#endif

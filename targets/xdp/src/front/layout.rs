@@ -1,0 +1,251 @@
+//! What is where in the arena: the structures of `runtime/entries.h` and `bpf/front.h`, and the memory behind them.
+
+use bytemuck::{Pod, Zeroable};
+use hawser_ir::{Module, QueuePolicy, Source, When};
+
+/// `hw_front`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(super) struct Control {
+    pub(super) turn: u64,
+    pub(super) passed: u64,
+    pub(super) taken: u64,
+    pub(super) until: u64,
+    pub(super) chains: u64,
+    pub(super) room: u64,
+    pub(super) mtu: u64,
+    pub(super) log: u64,
+    pub(super) log_end: u64,
+    pub(super) entry_most: u64,
+    pub(super) frames: u64,
+    pub(super) rung: u64,
+    pub(super) contexts: u64,
+    pub(super) stride: u64,
+    pub(super) plans: u64,
+    pub(super) blueprints: u64,
+    pub(super) queues: u64,
+    pub(super) protocol: u64,
+    pub(super) events: u64,
+    pub(super) events_end: u64,
+    pub(super) params: u64,
+    pub(super) frame: u64,
+    pub(super) scratch: u64,
+    pub(super) scratch_bytes: u64,
+    pub(super) header: u64,
+    pub(super) entry: u64,
+    pub(super) event: u64,
+    pub(super) event_count: u64,
+    pub(super) event_at: u64,
+    pub(super) ran: u64,
+    pub(super) is_urgent: u64,
+    pub(super) answered: u64,
+    pub(super) handled: u64,
+}
+
+/// `hw_plan`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Plan {
+    bytes: u32,
+    runs: u32,
+    records: u64,
+    creates: u64,
+}
+
+/// `hw_place`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Place {
+    pub(super) kind: u32,
+    pub(super) hash: u32,
+    pub(super) room: u64,
+}
+
+/// `hw_entry`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Entry {
+    pub(super) now: u64,
+    pub(super) frame: u32,
+    pub(super) chains: u32,
+}
+
+/// `hw_chain`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(super) struct Chain {
+    pub(super) outcome: u64,
+    pub(super) records: u32,
+    pub(super) context: u32,
+    pub(super) answer: u64,
+}
+
+/// `hw_call` without its globals, which stand behind it.
+pub(super) const CALL_BYTES: u64 = 11 * 8;
+/// Bytes of the log.
+const LOG: u64 = 1 << 20;
+/// Bytes of the largest frame: `HW_LARGEST`.
+const FRAME: u64 = 2048;
+/// Bytes of a network header and the longest headers behind it: `HW_HEADER_BYTES`, and more.
+const HEADER: u64 = 1024;
+/// The maximum number of contexts that are lent.
+const CONTEXTS: u64 = 65_536;
+
+/// Numbers that the C states: `#define NAME NUMBER`.
+pub(super) struct Stated<'a>(pub(super) &'a str);
+
+impl Stated<'_> {
+    pub(super) fn number(&self, name: &str) -> u64 {
+        let prefix = format!("#define {name} ");
+        let mut lines = self.0.lines();
+        let number = lines.find_map(|line| line.strip_prefix(&prefix)?.parse().ok());
+        number.unwrap_or_default()
+    }
+}
+
+/// Where everything is, and what is written there once.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) call: u64,
+    pub(super) control: u64,
+    /// As it begins.
+    pub(super) begun: Control,
+    pub(super) log: u64,
+    /// By context type, where it is if it exists once for all.
+    pub(super) globals: Vec<(u64, usize)>,
+    /// How many contexts there is room for.
+    pub(super) capacity: u32,
+    /// What has to be there before programs run: from the first byte on, up to that of the first context.
+    pub(super) memory: std::ops::Range<u64>,
+    /// Tables, and where.
+    pub(super) tables: Vec<(u64, Vec<u8>)>,
+    pub(super) arena: usize,
+}
+
+/// Gives memory out, from the front to the end.
+struct Free(u64);
+
+impl Free {
+    fn take(&mut self, bytes: u64) -> u64 {
+        let at = self.0;
+        self.0 += bytes.next_multiple_of(64);
+        at
+    }
+}
+
+impl Layout {
+    /// Of a program, given its C and which events' chains may run.
+    pub(super) fn of(module: &Module, c: &str, runs: &dyn Fn(usize) -> bool) -> Layout {
+        let stated = Stated(c);
+        let begin = stated.number("HW_FREE_AT");
+        let mut free = Free(begin);
+        let control = free.take(4096);
+        let structure = |id| u64::from(module.structure(id).size);
+        let words = |words: &mut dyn Iterator<Item = bool>| {
+            let words = words.flat_map(|is| u64::from(is).to_ne_bytes());
+            words.collect::<Vec<u8>>()
+        };
+        let plans: Vec<Plan> = (0..module.events.len())
+            .map(|event| plan(module, event, runs(event)))
+            .collect();
+        let plans = bytemuck::cast_slice(&plans).to_vec();
+        // What it takes to send a packet with a CRC, or to keep a queue's rate, is the stack's.
+        let blueprints = words(
+            &mut module
+                .blueprints
+                .iter()
+                .map(|blueprint| blueprint.crc().is_none()),
+        );
+        let queues = words(
+            &mut module
+                .queues
+                .iter()
+                .map(|queue| queue.policy == QueuePolicy::Fifo),
+        );
+        let mut tables = Vec::new();
+        let mut table = |free: &mut Free, bytes: Vec<u8>| {
+            let at = free.take(bytes.len() as u64);
+            tables.push((at, bytes));
+            at
+        };
+        let [plans, blueprints, queues] = [plans, blueprints, queues].map(|bytes| table(&mut free, bytes));
+        let largest = module.events.iter().map(|event| structure(event.body)).max();
+        let packets = module
+            .parsers
+            .iter()
+            .filter(|parser| matches!(parser.source, Source::Ip(_)));
+        let most = packets.clone().map(|parser| parser.max_events).max();
+        let most = u64::from(most.unwrap_or(0));
+        let records = module.chains.iter().map(|chain| chain.bounds.record_bytes);
+        let records = u64::from(records.max().unwrap_or(0)) + size_of::<Chain>() as u64 + 8;
+        let events = free.take(most * largest.unwrap_or(0));
+        let protocol = packets.clone().find_map(|parser| match parser.source {
+            Source::Ip(protocol) => Some(protocol),
+            _ => None,
+        });
+        let scratch_bytes = module.scratch.map_or(0, structure).next_multiple_of(8);
+        let mut begun = Control {
+            plans,
+            blueprints,
+            queues,
+            events,
+            events_end: free.0,
+            protocol: protocol.unwrap_or(0).into(),
+            params: free.take(module.params.len() as u64 * 8),
+            frame: free.take(stated.number("HW_FRAME_BYTES")),
+            scratch: free.take(scratch_bytes),
+            scratch_bytes,
+            header: free.take(HEADER),
+            entry_most: size_of::<Entry>() as u64 + FRAME + most * records,
+            ..Control::default()
+        };
+        let globals = module.contexts.iter().map(|context| {
+            let bytes = structure(context.body);
+            (free.take(bytes), bytes as usize)
+        });
+        let globals = globals.collect();
+        begun.log = free.take(LOG.max(8 * begun.entry_most));
+        begun.log_end = free.0;
+        let largest = module
+            .contexts
+            .iter()
+            .map(|context| structure(context.body))
+            .max();
+        begun.stride = (size_of::<Place>() as u64 + largest.unwrap_or(0)).next_multiple_of(64);
+        begun.contexts = free.0.next_multiple_of(4096);
+        let arena = stated.number("HW_ARENA_PAGES") * 4096;
+        let capacity = (arena.saturating_sub(begun.contexts) / begun.stride).min(CONTEXTS);
+        Layout {
+            call: stated.number("HW_CALL_AT"),
+            control,
+            log: begun.log,
+            begun,
+            globals,
+            capacity: capacity as u32,
+            memory: begin..begun.contexts,
+            tables,
+            arena: arena as usize,
+        }
+    }
+}
+
+fn plan(module: &Module, event: usize, runs: bool) -> Plan {
+    let creates = |kind: usize| {
+        let fits = |when: &When| match when {
+            When::Always => true,
+            When::Found(known) => known.0 as usize == kind,
+            When::NotFound => false,
+        };
+        let creators = module.creators.get(event);
+        module.chains[event].creates.is_some() && creators.is_none_or(|creators| creators.iter().any(fits))
+    };
+    let kinds = module.contexts.len().min(64);
+    Plan {
+        bytes: module.structure(module.events[event].body).size,
+        runs: u32::from(runs && module.contexts.len() <= 64),
+        records: module.chains[event].bounds.record_bytes.into(),
+        creates: (0..kinds)
+            .filter(|kind| creates(*kind))
+            .fold(0, |mask, kind| mask | 1 << kind),
+    }
+}

@@ -1,0 +1,472 @@
+//! Chains of the stack's program in the kernel, in front of the stack: while it sleeps they run on frames that arrive, and
+//! answer them.
+//!
+//! * `object`: the program as eBPF, compiled and loaded
+//! * `layout`: what is where in the memory that both sides share
+//! * `arena`, `turn`: that memory, and whose it is
+//! * [`Chains`]: the engine's [`Front`]
+//!
+//! `bpf/front.h` has the kernel's side.
+
+#[allow(unsafe_code)] // It shares memory with the kernel.
+mod arena;
+mod layout;
+mod object;
+mod turn;
+
+use std::io;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
+use hawser_ir::abi::{Id, Outcome, RecordHeader};
+use hawser_ir::buf::RecordBuf;
+use hawser_ir::{EventKind, Module};
+use hawser_temporary::Folder;
+use hawser_time::Instant;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use crate::program::Program;
+use arena::{Arena, Bell};
+use layout::{CALL_BYTES, Chain, Control, Entry, Layout, Place};
+
+/// How long frames may be on their way from the kernel to the stack.
+const UNDER_WAY: Duration = Duration::from_millis(10);
+
+/// Why chains do not run in the kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainsError {
+    /// A file cannot be written.
+    #[error("cannot write the program's C to a temporary folder: {0}")]
+    Files(#[source] io::Error),
+    /// There is no clang.
+    #[error(
+        "clang, which compiles chains for the kernel, does not start ({clang}: {error}): install it (Debian: apt-get install clang)"
+    )]
+    NoCompiler {
+        /// What was called.
+        clang: String,
+        /// How that failed.
+        error: io::Error,
+    },
+    /// Clang refused the program.
+    #[error("clang does not compile the program's C: {0}")]
+    Compiler(String),
+    /// The kernel refused the program.
+    #[error("the kernel does not take the program's chains: {0:#}")]
+    Load(#[source] libbpf_rs::Error),
+    /// Frames may take several buffers.
+    #[error(
+        "chains do not run on frames that take several buffers: lower the interface's MTU to 3,500 bytes"
+    )]
+    InPieces,
+    /// It has something that the kernel lacks.
+    #[error("the kernel has no {0}")]
+    Kernel(&'static str),
+}
+
+/// Chains in the kernel.
+pub(crate) struct Chains {
+    object: Object,
+    arena: Arena,
+    layout: Layout,
+    /// By number, the ids under which a context is known.
+    ids: Vec<Vec<Id>>,
+    /// Frames that the stack has received of those that went to it as they came.
+    pub(crate) taken: u64,
+    /// Since when frames are under way to the stack, and how many have left for it by then.
+    missing: Option<(Instant, u64)>,
+    /// What chains did while the stack slept, and how much of it the stack has.
+    entries: Vec<Handled>,
+    next: usize,
+}
+
+/// Chains in the kernel, and what it takes to hear of them.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    pub(crate) chains: Chains,
+    /// Readable when a frame waits, or when the chains have something for the stack.
+    pub(crate) readiness: OwnedFd,
+    /// Their frames in the wire's batch.
+    pub(crate) batch: Range<usize>,
+    bell: Bell,
+}
+
+impl Ahead {
+    /// Loads a program's chains, and has frames handed to them that come in front of `socket`.
+    pub(crate) fn load(
+        module: &Module,
+        c: &str,
+        program: &Program,
+        socket: BorrowedFd<'_>,
+    ) -> Result<Ahead, ChainsError> {
+        let map = |name| program.map(name).map_err(ChainsError::Load);
+        let chains = Chains::load(module, c, &[map("sockets")?, map("addresses")?])?;
+        let bell = chains.bell()?;
+        let readiness = epoll::create(CreateFlags::CLOEXEC).map_err(io_error)?;
+        for fd in [socket, bell.as_fd()] {
+            epoll::add(&readiness, fd, EventData::new_u64(0), EventFlags::IN).map_err(io_error)?;
+        }
+        chains.attach(&map("front")?)?;
+        Ok(Ahead {
+            chains,
+            readiness,
+            batch: 0..0,
+            bell: Bell::new(bell).map_err(ChainsError::Load)?,
+        })
+    }
+
+    /// The wire may be waited for until it can send as well.
+    pub(crate) fn watch_room(&self, socket: BorrowedFd<'_>, is_full: bool) {
+        let mut events = EventFlags::IN;
+        events.set(EventFlags::OUT, is_full);
+        // The socket was added, and stays.
+        let _ = epoll::modify(&self.readiness, socket, EventData::new_u64(0), events);
+    }
+
+    /// Chains may run from now on, or not.
+    pub(crate) fn silence(&mut self) {
+        self.bell.silence();
+    }
+}
+
+fn io_error(error: rustix::io::Errno) -> ChainsError {
+    ChainsError::Files(error.into())
+}
+
+/// A frame whose chains ran.
+#[derive(Debug)]
+struct Handled {
+    at: Instant,
+    /// Where it is in the arena, and its length.
+    frame: (u64, usize),
+    chains: Vec<RanChain>,
+}
+
+impl std::fmt::Debug for Chains {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chains")
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Chains {
+    /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program that calls them.
+    pub(crate) fn load(module: &Module, c: &str, shared: &[MapHandle]) -> Result<Chains, ChainsError> {
+        let folder = Folder::new().map_err(ChainsError::Files)?;
+        let file = object::compile(c, &folder)?;
+        let wanted = |name: &str| {
+            !name.starts_with("hw_chain_")
+                || name[9..].parse().is_ok_and(|event| is_of_packets(module, event))
+        };
+        let object = object::load(&file, shared, wanted)?;
+        let layout = Layout::of(module, c, &|event| is_of_packets(module, event));
+        let map = object.maps().find(|map| map.name() == "hw_arena");
+        let arena = map.and_then(|map| Arena::of(&map, layout.arena));
+        let mut arena = arena.ok_or(ChainsError::Kernel("arenas (since Linux 6.9)"))?;
+        let begin = layout.memory.start;
+        arena.clear(0x1000, 0x1000);
+        arena.clear(begin, (layout.memory.end - begin) as usize);
+        layout
+            .tables
+            .iter()
+            .for_each(|(at, bytes)| arena.write(*at, bytes));
+        // The stack has the turn.
+        arena.put(
+            layout.control,
+            &Control {
+                turn: 2,
+                ..layout.begun
+            },
+        );
+        let globals: Vec<u64> = layout.globals.iter().map(|(at, _)| *at).collect();
+        arena.write(layout.call + CALL_BYTES, bytemuck::cast_slice(&globals));
+        let chains = Chains {
+            object,
+            arena,
+            layout,
+            ids: Vec::new(),
+            taken: 0,
+            missing: None,
+            entries: Vec::new(),
+            next: 0,
+        };
+        chains.connect(module).map_err(ChainsError::Load)?;
+        Ok(chains)
+    }
+
+    /// Puts the programs where they call each other.
+    fn connect(&self, module: &Module) -> libbpf_rs::Result<()> {
+        let chains = (0..module.chains.len()).map(|event| (2 + event as u32, format!("hw_chain_{event}")));
+        let names = [(0, "hw_step".to_owned()), (1, "hw_answer".to_owned())];
+        for (number, name) in names.into_iter().chain(chains) {
+            let mut programs = self.object.progs();
+            let Some(program) = programs.find(|program| program.name() == name.as_str()) else {
+                continue;
+            };
+            let fd = program.as_fd().as_raw_fd();
+            if fd >= 0 {
+                self.map("hw_programs")?
+                    .update(&number.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn map(&self, name: &str) -> libbpf_rs::Result<libbpf_rs::Map<'_>> {
+        let mut maps = self.object.maps();
+        maps.find(|map| map.name() == name)
+            .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(2))
+    }
+
+    /// Has frames handed to it by who calls `programs`.
+    pub(crate) fn attach(&self, programs: &MapHandle) -> Result<(), ChainsError> {
+        let entry = self.object.progs().find(|program| program.name() == "hw_arrive");
+        let fd = entry.map(|program| program.as_fd().as_raw_fd().to_ne_bytes());
+        programs
+            .update(&0_u32.to_ne_bytes(), &fd.unwrap_or_default(), MapFlags::ANY)
+            .map_err(ChainsError::Load)
+    }
+
+    /// What wakes the stack.
+    pub(crate) fn bell(&self) -> Result<MapHandle, ChainsError> {
+        let bell = self.map("hw_bell").and_then(|map| MapHandle::try_from(&map));
+        bell.map_err(ChainsError::Load)
+    }
+
+    fn turn(&self) -> Option<&AtomicU64> {
+        self.arena.word(self.layout.control)
+    }
+
+    fn control(&self) -> Control {
+        self.arena.get(self.layout.control).unwrap_or_default()
+    }
+
+    fn place(&self, number: u32) -> u64 {
+        self.layout.begun.contexts + u64::from(number) * self.layout.begun.stride
+    }
+
+    /// Frames that were handled and that the stack has not received, `max` at most.
+    pub(crate) fn batch(&mut self, max: usize) -> std::ops::Range<usize> {
+        let begin = self.next;
+        self.next = self.entries.len().min(begin + max);
+        begin..self.next
+    }
+
+    /// A frame of a batch, and when it came.
+    pub(crate) fn frame(&self, number: usize) -> (&[u8], Instant) {
+        let entry = &self.entries[number];
+        (self.arena.bytes(entry.frame.0, entry.frame.1), entry.at)
+    }
+
+    /// What chains did with it.
+    pub(crate) fn ran(&self, number: usize) -> Ran<'_> {
+        let entry = &self.entries[number];
+        Ran {
+            at: entry.at,
+            chains: &entry.chains,
+        }
+    }
+
+    /// Frames handled, and answered.
+    pub(crate) fn handled(&self) -> (u64, u64) {
+        let count = |at: usize| {
+            let word = self.arena.word(self.layout.control + at as u64);
+            word.map_or(0, |word| word.load(Ordering::Relaxed))
+        };
+        (
+            count(offset_of!(Control, handled)),
+            count(offset_of!(Control, answered)),
+        )
+    }
+
+    fn forget(&mut self, number: u32) {
+        let Some(ids) = self.ids.get_mut(number as usize) else {
+            return;
+        };
+        for id in std::mem::take(ids) {
+            // It may not have been there: the map was full.
+            let _ = self.map("hw_ids").and_then(|map| map.delete(&id.0));
+        }
+    }
+
+    /// Reads the log.
+    fn read(&mut self, control: &Control, changed: &mut Vec<u32>) {
+        let mut at = self.layout.log;
+        for _ in 0..control.frames {
+            let Some(entry) = self.arena.get::<Entry>(at) else {
+                break;
+            };
+            at += size_of::<Entry>() as u64;
+            let frame = (at, entry.frame as usize);
+            at += u64::from(entry.frame).next_multiple_of(8);
+            let mut chains = Vec::with_capacity(entry.chains as usize);
+            for _ in 0..entry.chains {
+                let Some(chain) = self.arena.get::<Chain>(at) else {
+                    break;
+                };
+                at += size_of::<Chain>() as u64;
+                let bytes = self.arena.bytes(at, chain.records as usize);
+                chains.push(RanChain {
+                    outcome: outcome(chain.outcome),
+                    records: records(bytes, chain.answer),
+                });
+                at = (at + u64::from(chain.records)).next_multiple_of(8);
+                changed.push(chain.context);
+            }
+            self.entries.push(Handled {
+                at: Instant::from_nanos(entry.now),
+                frame,
+                chains,
+            });
+        }
+    }
+}
+
+/// Whether an event is of packets that are in IP.
+fn is_of_packets(module: &Module, event: usize) -> bool {
+    matches!(module.events[event].kind, EventKind::Net)
+}
+
+/// A chain's records without the one that was carried out: at `answer` - 1.
+fn records(bytes: &[u8], answer: u64) -> RecordBuf {
+    let begin = answer
+        .checked_sub(1)
+        .map_or(bytes.len(), |at| at as usize)
+        .min(bytes.len());
+    let (before, rest) = bytes.split_at(begin);
+    let header = rest.get(..size_of::<RecordHeader>());
+    let len = header.map_or(0, |header| {
+        bytemuck::pod_read_unaligned::<RecordHeader>(header).len as usize
+    });
+    let behind = rest.get(len..).unwrap_or_default();
+    let mut out = RecordBuf::default();
+    let count = before.len() + behind.len();
+    let room: &mut [u8] = bytemuck::cast_slice_mut(out.room(count));
+    room[..before.len()].copy_from_slice(before);
+    room[before.len()..count].copy_from_slice(behind);
+    // The chain's own code wrote whole records; what is none is left out.
+    let _ = out.commit(count);
+    out
+}
+
+/// How a chain ended: `HW_DONE` and the others of `runtime/hawser.h`.
+fn outcome(word: u64) -> Outcome {
+    let code = (word >> 32) as u32;
+    match word as u32 {
+        0 => Outcome::Done,
+        2 => Outcome::Refused(code),
+        3 => Outcome::Assert(code),
+        _ => Outcome::Stop,
+    }
+}
+
+impl Front for Chains {
+    fn put(&mut self, context: &Lent<'_>) {
+        if context.number >= self.layout.capacity {
+            return;
+        }
+        let number = context.number as usize;
+        if self.ids.len() <= number {
+            self.ids.resize_with(number + 1, Vec::new);
+        }
+        if self.ids[number] != context.ids {
+            self.forget(context.number);
+            self.ids[number] = context.ids.to_vec();
+            for id in context.ids {
+                // Where there is no room for it, its frames go to the stack.
+                let value = context.number.to_ne_bytes();
+                let _ = self
+                    .map("hw_ids")
+                    .and_then(|map| map.update(&id.0, &value, MapFlags::ANY));
+            }
+        }
+        let at = self.place(context.number);
+        let place = Place {
+            kind: context.kind.0 + 1,
+            hash: context.hash,
+            room: context.room,
+        };
+        self.arena.put(at, &place);
+        self.arena.write(at + size_of::<Place>() as u64, context.bytes);
+    }
+
+    fn remove(&mut self, number: u32) {
+        self.forget(number);
+        if number < self.layout.capacity {
+            self.arena.clear(self.place(number), size_of::<Place>());
+        }
+    }
+
+    fn open(&mut self, terms: &Terms<'_>) {
+        let control = self.layout.control;
+        let passed = self
+            .arena
+            .word(control + 8)
+            .map_or(0, |passed| passed.load(Ordering::Relaxed));
+        // Frames that were dropped on the way to the stack do not come any more.
+        let now = hawser_host::Clock.now();
+        if passed == self.taken {
+            self.missing = None;
+        } else {
+            match self.missing {
+                Some((since, then)) if then == passed && now - since >= UNDER_WAY => self.taken = passed,
+                Some((_, then)) if then == passed => {}
+                _ => self.missing = Some((now, passed)),
+            }
+        }
+        let begun = Control {
+            turn: 2,
+            passed,
+            taken: self.taken,
+            until: terms.until.map_or(u64::MAX, Instant::as_nanos),
+            chains: terms.chains,
+            room: terms.room,
+            mtu: terms.mtu.into(),
+            answered: self.control().answered,
+            handled: self.control().handled,
+            ..self.layout.begun
+        };
+        // `turn` and `passed` are also the kernel's.
+        self.arena.write(control + 16, &bytemuck::bytes_of(&begun)[16..]);
+        self.arena
+            .write(self.layout.begun.params, bytemuck::cast_slice(terms.params));
+        for ((at, len), global) in self.layout.globals.iter().zip(terms.globals) {
+            self.arena.write(*at, &global[..global.len().min(*len)]);
+        }
+        if let Some(turn) = self.turn() {
+            turn::give(turn);
+        }
+    }
+
+    fn close(&mut self, globals: &mut [Vec<u8>], changed: &mut dyn FnMut(u32, &[u8])) -> usize {
+        if let Some(turn) = self.turn() {
+            turn::take(turn);
+        }
+        let control = self.control();
+        self.entries.clear();
+        self.next = 0;
+        let mut numbers = Vec::new();
+        self.read(&control, &mut numbers);
+        numbers.sort_unstable();
+        numbers.dedup();
+        let bytes = (self.layout.begun.stride as usize).saturating_sub(size_of::<Place>());
+        for number in numbers {
+            let at = self.place(number) + size_of::<Place>() as u64;
+            changed(number, self.arena.bytes(at, bytes));
+        }
+        if control.frames > 0 {
+            for ((at, len), global) in self.layout.globals.iter().zip(globals) {
+                let len = global.len().min(*len);
+                global[..len].copy_from_slice(self.arena.bytes(*at, len));
+            }
+        }
+        self.entries.len()
+    }
+}

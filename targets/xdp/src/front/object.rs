@@ -1,0 +1,90 @@
+//! A transport program's chains as an eBPF object: compiled and loaded.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hawser_temporary::Folder;
+use libbpf_rs::{MapCore, Object, ObjectBuilder, OpenObject, set_print};
+
+use super::ChainsError;
+
+/// What stands behind a program's C.
+const FRONT: &str = include_str!("../../bpf/front.h");
+
+/// Arenas begin at addresses whose lower half is 0, each at one of its own.
+const FIRST_ARENA: u64 = 1 << 44;
+const BETWEEN_ARENAS: u64 = 1 << 32;
+static ARENAS: AtomicU64 = AtomicU64::new(0);
+
+/// Compiles a program's C (`hawser emit --machine ebpf`), and what runs its chains in front of a stack.
+pub(super) fn compile(c: &str, folder: &Folder) -> Result<std::path::PathBuf, ChainsError> {
+    let (source, object) = (folder.join("chains.c"), folder.join("chains.o"));
+    std::fs::write(&source, format!("{c}{FRONT}")).map_err(ChainsError::Files)?;
+    let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let mut command = Command::new(&clang);
+    command.args([
+        "-g",
+        "-O2",
+        "-target",
+        "bpf",
+        "-mcpu=v3",
+        "-ffreestanding",
+        "-nostdlibinc",
+        "-fno-builtin",
+        "-w",
+        "-c",
+        "-o",
+    ]);
+    let output = command
+        .arg(&object)
+        .arg(&source)
+        .output()
+        .map_err(|error| ChainsError::NoCompiler {
+            clang: clang.to_string_lossy().into(),
+            error,
+        })?;
+    if output.status.success() {
+        Ok(object)
+    } else {
+        Err(ChainsError::Compiler(
+            String::from_utf8_lossy(&output.stderr).into(),
+        ))
+    }
+}
+
+/// Loads the object without the programs for which `is_wanted` is false, sharing `shared` maps with others by their names.
+pub(super) fn load(
+    object: &Path,
+    shared: &[libbpf_rs::MapHandle],
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Object, ChainsError> {
+    // What libbpf would print is in the error.
+    let print = set_print(None);
+    let loaded = open(object, shared, is_wanted).and_then(OpenObject::load);
+    set_print(print);
+    loaded.map_err(ChainsError::Load)
+}
+
+fn open(
+    object: &Path,
+    shared: &[libbpf_rs::MapHandle],
+    is_wanted: impl Fn(&str) -> bool,
+) -> libbpf_rs::Result<OpenObject> {
+    let mut object = ObjectBuilder::default().open_file(object)?;
+    for mut program in object.progs_mut() {
+        let is_wanted = program.name().to_str().is_some_and(&is_wanted);
+        program.set_autoload(is_wanted);
+    }
+    for mut map in object.maps_mut() {
+        if map.name() == "hw_arena" {
+            let number = ARENAS.fetch_add(1, Ordering::Relaxed);
+            map.set_map_extra(FIRST_ARENA + number * BETWEEN_ARENAS)?;
+        }
+        if let Some(other) = shared.iter().find(|other| other.name() == map.name()) {
+            map.reuse_fd(other.as_fd())?;
+        }
+    }
+    Ok(object)
+}
