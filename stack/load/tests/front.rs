@@ -1,0 +1,430 @@
+//! Chains that run in front of a stack while it sleeps: what applications see is the same, and no record is lost, carried
+//! out twice or out of turn.
+
+#![allow(unreachable_pub)]
+
+#[path = "../../engine/tests/common/cable.rs"]
+#[allow(dead_code)]
+mod cable;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use cable::{Cable, cable};
+use hawser_engine::front::{FRONT_BUFFER, Front, Lent, Ran, RanChain, Terms};
+use hawser_engine::net::{Ingress, Interface, InterfaceConfig};
+use hawser_engine::program::Program;
+use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
+use hawser_ir::abi::{EventHeader, Id, Outcome, Packet, addr};
+use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
+use hawser_ir::{ContextId, Module, Source, When};
+use hawser_load::{Interpreted, builtin, load};
+use hawser_time::Instant;
+
+/// A wire in front of whose stack chains run, of the same program as the stack's.
+struct Fronted {
+    end: Cable,
+    program: Arc<dyn Program>,
+    /// To read network headers with.
+    interface: Interface,
+    rng: fastrand::Rng,
+    contexts: HashMap<u32, Context>,
+    ids: HashMap<Id, u32>,
+    globals: Vec<Vec<u8>>,
+    /// While the stack sleeps: how many chains may run.
+    open: Option<u64>,
+    changed: Vec<u32>,
+    /// What the stack has to receive: frames with what chains did, then frames as they came.
+    log: Vec<Logged>,
+    passed: Vec<Vec<u8>>,
+    batch: Vec<Logged>,
+    ran: u64,
+}
+
+struct Context {
+    kind: ContextId,
+    hash: u32,
+    ids: Vec<Id>,
+    bytes: Vec<u64>,
+}
+
+struct Logged {
+    frame: Vec<u8>,
+    at: Instant,
+    chains: Option<Vec<RanChain>>,
+}
+
+impl Fronted {
+    /// Takes in what has arrived while the stack sleeps.
+    fn arrive(&mut self, now: Instant) {
+        let frames: Vec<Vec<u8>> = self.end.inbound.lock().drain(..).collect();
+        for frame in frames {
+            // Behind one that went to the stack, and now and then, a frame goes to the stack.
+            let chains = if self.passed.is_empty() && self.rng.u8(..40) > 0 {
+                self.run(now, &frame)
+            } else {
+                None
+            };
+            match chains {
+                Some(chains) => self.log.push(Logged {
+                    frame,
+                    at: now,
+                    chains: Some(chains),
+                }),
+                None => self.passed.push(frame),
+            }
+        }
+    }
+
+    /// Runs the chains of a frame's first events; none where its first one cannot run here.
+    fn run(&mut self, now: Instant, frame: &[u8]) -> Option<Vec<RanChain>> {
+        let received = RxFrame {
+            head: frame,
+            ..no_frame()
+        };
+        let Ingress::Packet { mut net, head, .. } = self.interface.ingress(now, &received) else {
+            return None;
+        };
+        net.path_mtu = self.interface.mtu();
+        let module = self.program.module();
+        let parsers = &module.parsers;
+        let parser = parsers.iter().position(|p| p.source == Source::Ip(net.protocol))?;
+        let packet = Packet {
+            net: &net,
+            head,
+            tail: &[],
+            addr: addr(FRONT_BUFFER, 0),
+            csum: received.csum,
+            crc: None,
+        };
+        let mut events = EventBuf::default();
+        self.program.parse(parser, Input::Packet(packet), &mut events).ok()?;
+        let scratch = module.scratch.map_or(0, |id| module.structure(id).size as usize);
+        let mut scratch = vec![0_u64; scratch.div_ceil(8)];
+        let mut chains = Vec::new();
+        for i in 0..events.len() {
+            let ran = self.event(now, events.get_mut(i), &mut scratch);
+            let Some((number, ran)) = ran else { break };
+            self.changed.push(number);
+            let is_over = ran.outcome != Outcome::Done;
+            chains.push(ran);
+            if is_over {
+                break;
+            }
+        }
+        self.ran += chains.len() as u64;
+        (!chains.is_empty()).then_some(chains)
+    }
+
+    fn event(&mut self, now: Instant, event: &mut [u8], scratch: &mut [u64]) -> Option<(u32, RanChain)> {
+        let header = event_header(event);
+        let module = self.program.module();
+        let number = *self.ids.get(&header.id[0]).filter(|_| header.ids > 0)?;
+        let context = self.contexts.get_mut(&number)?;
+        let creates = |when: &When| match when {
+            When::Always => true,
+            When::Found(kind) => *kind == context.kind,
+            When::NotFound => false,
+        };
+        let chain = &module.chains[usize::from(header.event)];
+        let creators = module.creators.get(usize::from(header.event));
+        if chain.creates.is_some() && creators.is_none_or(|creators| creators.iter().any(creates)) {
+            return None;
+        }
+        let left = self.open.as_mut().filter(|left| **left > 0)?;
+        *left -= 1;
+        let stamped = EventHeader {
+            now: now.as_nanos(),
+            rand: self.rng.u64(..),
+            hash: context.hash,
+            ..header
+        };
+        set_event_header(event, &stamped);
+        let mut records = RecordBuf::default();
+        records.want(0);
+        let mut regions = Regions {
+            keyed: Some((context.kind, bytemuck::cast_slice_mut(&mut context.bytes))),
+            fresh: None,
+            globals: &mut self.globals,
+            scratch: bytemuck::cast_slice_mut(scratch),
+        };
+        let outcome = self.program.react(event, &mut regions, &mut records);
+        Some((number, RanChain { outcome, records }))
+    }
+
+}
+
+fn no_frame() -> RxFrame<'static> {
+    RxFrame {
+        head: &[],
+        tail: &[],
+        csum: Csum::Unverified,
+        seg_size: 0,
+        at: Instant::ORIGIN,
+    }
+}
+
+impl Wire for Fronted {
+    fn caps(&self) -> &Caps {
+        self.end.caps()
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        if self.log.is_empty() {
+            let mut arrived = self.end.inbound.lock();
+            let passed = self.passed.drain(..).chain(arrived.drain(..));
+            self.batch.extend(passed.map(|frame| Logged {
+                frame,
+                at: Instant::ORIGIN,
+                chains: None,
+            }));
+        } else {
+            let count = max.min(self.log.len());
+            self.batch.extend(self.log.drain(..count));
+        }
+        Ok(self.batch.len())
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame {
+            head: &self.batch[i].frame,
+            ..no_frame()
+        }
+    }
+
+    fn release(&mut self) {
+        self.batch.clear();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        self.end.transmit(frames)
+    }
+
+    fn ran(&self, i: usize) -> Option<Ran<'_>> {
+        let logged = &self.batch[i];
+        let chains = logged.chains.as_deref()?;
+        Some(Ran {
+            at: logged.at,
+            chains,
+        })
+    }
+
+    fn front(&mut self) -> Option<&mut dyn Front> {
+        Some(self)
+    }
+}
+
+impl Front for Fronted {
+    fn put(&mut self, context: &Lent<'_>) {
+        self.remove(context.number);
+        for id in context.ids {
+            assert_eq!(self.ids.insert(*id, context.number), None, "an id leads to one context");
+        }
+        let mut bytes = vec![0; context.bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut bytes)[..context.bytes.len()].copy_from_slice(context.bytes);
+        let lent = Context {
+            kind: context.kind,
+            hash: context.hash,
+            ids: context.ids.to_vec(),
+            bytes,
+        };
+        self.contexts.insert(context.number, lent);
+    }
+
+    fn remove(&mut self, number: u32) {
+        if let Some(context) = self.contexts.remove(&number) {
+            for id in &context.ids {
+                self.ids.remove(id);
+            }
+        }
+    }
+
+    fn open(&mut self, terms: &Terms<'_>) {
+        self.globals = terms.globals.to_vec();
+        self.open = Some(terms.chains);
+    }
+
+    fn close(&mut self, globals: &mut [Vec<u8>], changed: &mut dyn FnMut(u32, &[u8])) -> usize {
+        assert!(self.open.take().is_some(), "it was lent");
+        globals.clone_from_slice(&self.globals);
+        self.changed.sort_unstable();
+        self.changed.dedup();
+        for number in self.changed.drain(..) {
+            if let Some(context) = self.contexts.get(&number) {
+                changed(number, bytemuck::cast_slice(&context.bytes));
+            }
+        }
+        self.log.len()
+    }
+}
+
+/// A stack with what its application has done.
+struct Host {
+    stack: Stack,
+    wire: Fronted,
+    handle: Option<Handle>,
+    to_send: Vec<u8>,
+    sent: usize,
+    received: Vec<u8>,
+    closed: bool,
+    is_lent: bool,
+}
+
+fn address(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::new([10, 0, 0, host + 1].into(), port)
+}
+
+impl Host {
+    fn new(module: &Module, number: u8, end: Cable, to_send: Vec<u8>, seed: u64) -> Host {
+        let program: Arc<dyn Program> =
+            Arc::new(Interpreted::new(module.clone(), &[]).expect("a program that runs"));
+        let interface = InterfaceConfig {
+            addresses: vec![(address(number, 0).ip(), 24)],
+            gateways: vec![],
+            mtu: 1500,
+        };
+        let reader = Interface::new(interface.clone(), end.caps()).expect("a good configuration");
+        let config = StackConfig::new(interface, 40 + u64::from(number));
+        let stack = Stack::new(program.clone(), config, end.caps()).expect("a good configuration");
+        let wire = Fronted {
+            end,
+            program,
+            interface: reader,
+            rng: fastrand::Rng::with_seed(seed ^ u64::from(number)),
+            contexts: HashMap::new(),
+            ids: HashMap::new(),
+            globals: Vec::new(),
+            open: None,
+            changed: Vec::new(),
+            log: Vec::new(),
+            passed: Vec::new(),
+            batch: Vec::new(),
+            ran: 0,
+        };
+        Host {
+            stack,
+            wire,
+            handle: None,
+            to_send,
+            sent: 0,
+            received: Vec::new(),
+            closed: false,
+            is_lent: false,
+        }
+    }
+
+    /// Wakes up, does all that is to be done, and sleeps again; true when that was anything.
+    fn work(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        if self.is_lent {
+            self.wire.arrive(now);
+            any |= !self.wire.log.is_empty();
+            self.stack.take_back(now, &mut self.wire).expect("a cable does not fail");
+        }
+        while self.turn(now) {
+            any = true;
+        }
+        self.is_lent = self.stack.lend(&mut self.wire);
+        any
+    }
+
+    /// Does what is to be done now; true when that was anything.
+    fn turn(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while self.stack.poll(now, &mut self.wire).expect("a cable does not fail") {
+            any = true;
+        }
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            any = true;
+            match notice {
+                Notice::Accepted(child) => self.handle = Some(child),
+                Notice::Eof => self.stack.close(now, handle),
+                Notice::Closed if Some(handle) == self.handle => self.closed = true,
+                Notice::Failed(errno) => panic!("failed: {errno}"),
+                _ => {}
+            }
+        }
+        if let Some(handle) = self.handle.filter(|_| !self.closed) {
+            while self.sent < self.to_send.len() {
+                let until = self.to_send.len().min(self.sent + 10_000);
+                let taken = self.stack.send(now, handle, &self.to_send[self.sent..until]);
+                let taken = taken.expect("open");
+                if taken == 0 {
+                    break;
+                }
+                any = true;
+                self.sent += taken;
+            }
+            let mut out = [0; 5000];
+            while let Ok(n @ 1..) = self.stack.recv(now, handle, &mut out) {
+                any = true;
+                self.received.extend_from_slice(&out[..n]);
+            }
+        }
+        any
+    }
+}
+
+/// Streams both ways between two hosts that sleep whenever they can.
+fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
+    let [a, b] = cable(losses, seed);
+    let bytes = |len: u32, salt: u32| -> Vec<u8> {
+        (0..len).map(|i| ((i ^ salt).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    };
+    let mut hosts = [
+        Host::new(module, 0, a, bytes(60_000, 1), seed),
+        Host::new(module, 1, b, bytes(20_000, 2), seed),
+    ];
+    let mut now = Instant::from_nanos(1_000_000);
+    hosts[1].stack.listen(now, address(1, 80), 16).expect("free");
+    let client = hosts[0].stack.connect(now, address(1, 80), None).expect("free");
+    hosts[0].handle = Some(client);
+    for _ in 0..100_000 {
+        while hosts.iter_mut().map(|host| host.work(now)).fold(false, |any, did| any | did) {}
+        if hosts[0].sent == 60_000 && hosts[0].received.len() == 20_000 && !hosts[0].closed {
+            // Awake, for the request.
+            hosts[0].wire.arrive(now);
+            let Host { stack, wire, is_lent, .. } = &mut hosts[0];
+            if std::mem::take(is_lent) {
+                stack.take_back(now, wire).expect("a cable does not fail");
+            }
+            stack.close(now, client);
+        } else if hosts[0].closed {
+            break;
+        }
+        let next = hosts.iter().filter_map(|host| host.stack.next_deadline()).min();
+        now = now.max(next.unwrap_or_else(|| panic!("{name}, seed {seed}: nothing more will happen")));
+    }
+    for (host, peer) in [(0, 1), (1, 0)] {
+        let c = hosts[host].stack.counters();
+        assert!(
+            hosts[host].received == hosts[peer].to_send,
+            "{name}, seed {seed}, host {host}: {} bytes, {c:?}",
+            hosts[host].received.len()
+        );
+        let faults = c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving;
+        assert_eq!(faults, 0, "{name}, seed {seed}, host {host}: {c:?}");
+        assert!(
+            hosts[host].wire.ran > 10,
+            "{name}, seed {seed}, host {host}: {} chains ran in front",
+            hosts[host].wire.ran
+        );
+    }
+}
+
+#[test]
+fn streams_are_whole_where_chains_run_in_front() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let stop_and_wait = load(&examples.join("stop-and-wait.mtp")).expect("an example");
+    exchange(&stop_and_wait, "stop-and-wait", 5, 1);
+    for name in ["selective-repeat", "tcp"] {
+        let module = builtin(name).expect("it comes along").expect("it passes the checker");
+        for seed in 1..=6 {
+            exchange(&module, name, seed % 3 * 4, seed);
+        }
+    }
+}
