@@ -12,6 +12,7 @@
 mod arena;
 mod layout;
 mod object;
+mod sync;
 mod turn;
 
 use std::io;

@@ -1,20 +1,23 @@
-//! Whose memory is: one word that the stack and the frames of any processor take from each other.
+//! Whose the shared memory is: one word that the stack and the frames on any processor take from each other.
 //!
-//! `bpf/front.h` has the kernel's side. A frame takes the turn where it is free and goes to the stack where it is not; it
-//! never waits. The stack waits for it while a frame has it, for as long as its chains take.
+//! A frame (`bpf/front.h`) takes the turn where it is free, and goes to the stack where it is not: it never waits. The
+//! stack waits while a frame has the turn, which is for as long as its chains take.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::sync::{AtomicU64, Ordering, pause};
 
 /// Nobody's: whoever comes first takes it.
-const FREE: u64 = 0;
+pub(super) const FREE: u64 = 0;
+/// A frame's.
+#[allow(dead_code, reason = "frames take it, in `front.h`")]
+pub(super) const FRAME: u64 = 1;
 /// The stack's.
-const STACK: u64 = 2;
+pub(super) const STACK: u64 = 2;
 /// Nobody's, and the stack has to take it before a frame does.
-const WANTED: u64 = 3;
+pub(super) const WANTED: u64 = 3;
 
 /// Takes the turn for the stack.
 pub(super) fn take(turn: &AtomicU64) {
-    let mut rounds = 0_u32;
+    let mut rounds = 0;
     loop {
         for from in [FREE, WANTED] {
             if turn
@@ -24,13 +27,8 @@ pub(super) fn take(turn: &AtomicU64) {
                 return;
             }
         }
+        pause(rounds);
         rounds += 1;
-        // A frame has it on another processor, which may be one that this thread shares.
-        if rounds.is_multiple_of(64) {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
     }
 }
 
