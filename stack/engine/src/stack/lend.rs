@@ -1,6 +1,7 @@
 //! Contexts on loan to what runs chains in front of the stack while its driver sleeps.
 
 use std::io;
+use std::sync::Arc;
 
 use hawser_ir::abi::Id;
 use hawser_time::Instant;
@@ -21,9 +22,11 @@ impl Stack {
             return false;
         };
         let state = &self.chains.state;
+        // What runs in front is the program that the stack began with.
+        let is_same = std::ptr::addr_eq(Arc::as_ptr(&self.begun), Arc::as_ptr(&self.chains.program));
         let waits = state.raised.len() > 0 || state.packets.len() > 0 || !state.deferred.is_empty();
         let is_observed = self.chains.observer.is_set() || self.chains.interactive.is_some();
-        if waits || is_observed || self.wanted_signals() != 0 || self.interface.knows_narrow_paths() {
+        if !is_same || waits || is_observed || self.wanted_signals() != 0 || self.interface.knows_narrow_paths() {
             return false;
         }
         let until = self.next_deadline();

@@ -42,6 +42,7 @@ const TESTS: &[Test] = tests![
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,
     chains::acknowledgements_leave_from_the_kernel,
+    chains::streams_are_whole_however_the_stack_sleeps,
     interface::jumbo_frames_carry_streams,
     interface::an_idle_stack_ends_with_its_interface,
 ];

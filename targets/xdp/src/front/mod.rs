@@ -25,7 +25,7 @@ use std::time::Duration;
 use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
 use hawser_ir::abi::{Id, Outcome, RecordHeader};
 use hawser_ir::buf::RecordBuf;
-use hawser_ir::{EventKind, Module};
+use hawser_ir::{EventKind, Module, Source};
 use hawser_temporary::Folder;
 use hawser_time::Instant;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -66,6 +66,12 @@ pub enum ChainsError {
         "chains do not run on frames that take several buffers: lower the interface's MTU to 3,500 bytes"
     )]
     InPieces,
+    /// The program's packets are in UDP.
+    #[error("the program's packets are in UDP, and chains run in the kernel on packets that are in IP alone")]
+    InUdp,
+    /// The kernel's verifier takes none.
+    #[error("the kernel takes none of the chains of the program's packets: they are longer than its verifier goes")]
+    NoChain,
     /// It has something that the kernel lacks.
     #[error("the kernel has no {0}")]
     Kernel(&'static str),
@@ -80,7 +86,7 @@ pub(crate) struct Chains {
     ids: Vec<Vec<Id>>,
     /// Frames that the stack has received of those that went to it as they came.
     pub(crate) taken: u64,
-    /// Since when frames are under way to the stack, and how many have left for it by then.
+    /// Since when frames are under way to the stack, and how many had left for it by then.
     missing: Option<(Instant, u64)>,
     /// What chains did while the stack slept, and how much of it the stack has.
     entries: Vec<Handled>,
@@ -160,14 +166,33 @@ impl std::fmt::Debug for Chains {
 impl Chains {
     /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program that calls them.
     pub(crate) fn load(module: &Module, c: &str, shared: &[MapHandle]) -> Result<Chains, ChainsError> {
+        if !module.parsers.iter().any(|parser| matches!(parser.source, Source::Ip(_))) {
+            return Err(ChainsError::InUdp);
+        }
         let folder = Folder::new().map_err(ChainsError::Files)?;
         let file = object::compile(c, &folder)?;
-        let wanted = |name: &str| {
-            !name.starts_with("hw_chain_")
-                || name[9..].parse().is_ok_and(|event| is_of_packets(module, event))
+        let candidates: Vec<usize> = (0..module.chains.len())
+            .filter(|event| module.events[*event].kind == EventKind::Net)
+            .collect();
+        let load = |chains: &[usize]| {
+            let is_wanted = |name: &str| match name.strip_prefix("hw_chain_") {
+                Some(event) => event.parse().is_ok_and(|event| chains.contains(&event)),
+                None => true,
+            };
+            object::load(&file, shared, is_wanted)
         };
-        let object = object::load(&file, shared, wanted)?;
-        let layout = Layout::of(module, c, &|event| is_of_packets(module, event));
+        // Which of them the kernel's verifier does not take, it only says one by one.
+        let (object, taken) = match load(&candidates) {
+            Ok(object) => (object, candidates),
+            Err(_) => {
+                let taken: Vec<usize> = candidates.into_iter().filter(|event| load(&[*event]).is_ok()).collect();
+                (load(&taken)?, taken)
+            }
+        };
+        if taken.is_empty() {
+            return Err(ChainsError::NoChain);
+        }
+        let layout = Layout::of(module, c, &|event| taken.contains(&event));
         let map = object.maps().find(|map| map.name() == "hw_arena");
         let arena = map.and_then(|map| Arena::of(&map, layout.arena));
         let mut arena = arena.ok_or(ChainsError::Kernel("arenas (since Linux 6.9)"))?;
@@ -330,11 +355,6 @@ impl Chains {
     }
 }
 
-/// Whether an event is of packets that are in IP.
-fn is_of_packets(module: &Module, event: usize) -> bool {
-    matches!(module.events[event].kind, EventKind::Net)
-}
-
 /// A chain's records without the one that was carried out: at `answer` - 1.
 fn records(bytes: &[u8], answer: u64) -> RecordBuf {
     let begin = answer
@@ -411,17 +431,17 @@ impl Front for Chains {
             .arena
             .word(control + 8)
             .map_or(0, |passed| passed.load(Ordering::Relaxed));
-        // Frames that were dropped on the way to the stack do not come any more.
+        // What has not come for so long was dropped on the way.
         let now = hawser_host::Clock.now();
-        if passed == self.taken {
-            self.missing = None;
-        } else {
-            match self.missing {
-                Some((since, then)) if then == passed && now - since >= UNDER_WAY => self.taken = passed,
-                Some((_, then)) if then == passed => {}
-                _ => self.missing = Some((now, passed)),
+        self.missing = match self.missing {
+            _ if passed == self.taken => None,
+            Some((since, by_then)) if now - since >= UNDER_WAY => {
+                self.taken = self.taken.max(by_then);
+                None
             }
-        }
+            None => Some((now, passed)),
+            waiting => waiting,
+        };
         let begun = Control {
             turn: 2,
             passed,
