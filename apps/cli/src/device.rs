@@ -34,7 +34,7 @@ pub(crate) struct DeviceArgs {
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
     /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
-    /// interface), `xdp:NAME` (the same by AF_XDP, as root); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
+    /// interface), `xdp:NAME` (the same by AF_XDP, as root), `xdp-chains:NAME` (its chains in the kernel while it sleeps); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
     #[arg(long, value_name = "DEVICE")]
     dev: Option<DeviceSpec>,
     /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24

@@ -92,7 +92,9 @@ impl Fronted {
         net.path_mtu = self.interface.mtu();
         let module = self.program.module();
         let parsers = &module.parsers;
-        let parser = parsers.iter().position(|p| p.source == Source::Ip(net.protocol))?;
+        let parser = parsers
+            .iter()
+            .position(|p| p.source == Source::Ip(net.protocol))?;
         let packet = Packet {
             net: &net,
             head,
@@ -102,7 +104,9 @@ impl Fronted {
             crc: None,
         };
         let mut events = EventBuf::default();
-        self.program.parse(parser, Input::Packet(packet), &mut events).ok()?;
+        self.program
+            .parse(parser, Input::Packet(packet), &mut events)
+            .ok()?;
         let scratch = module.scratch.map_or(0, |id| module.structure(id).size as usize);
         let mut scratch = vec![0_u64; scratch.div_ceil(8)];
         let mut chains = Vec::new();
@@ -155,7 +159,6 @@ impl Fronted {
         let outcome = self.program.react(event, &mut regions, &mut records);
         Some((number, RanChain { outcome, records }))
     }
-
 }
 
 fn no_frame() -> RxFrame<'static> {
@@ -222,7 +225,11 @@ impl Front for Fronted {
     fn put(&mut self, context: &Lent<'_>) {
         self.remove(context.number);
         for id in context.ids {
-            assert_eq!(self.ids.insert(*id, context.number), None, "an id leads to one context");
+            assert_eq!(
+                self.ids.insert(*id, context.number),
+                None,
+                "an id leads to one context"
+            );
         }
         let mut bytes = vec![0; context.bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut bytes)[..context.bytes.len()].copy_from_slice(context.bytes);
@@ -323,7 +330,9 @@ impl Host {
         if self.is_lent {
             self.wire.arrive(now);
             any |= !self.wire.log.is_empty();
-            self.stack.take_back(now, &mut self.wire).expect("a cable does not fail");
+            self.stack
+                .take_back(now, &mut self.wire)
+                .expect("a cable does not fail");
         }
         while self.turn(now) {
             any = true;
@@ -335,7 +344,11 @@ impl Host {
     /// Does what is to be done now; true when that was anything.
     fn turn(&mut self, now: Instant) -> bool {
         let mut any = false;
-        while self.stack.poll(now, &mut self.wire).expect("a cable does not fail") {
+        while self
+            .stack
+            .poll(now, &mut self.wire)
+            .expect("a cable does not fail")
+        {
             any = true;
         }
         while let Some((handle, notice)) = self.stack.next_notice() {
@@ -373,7 +386,9 @@ impl Host {
 fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
     let [a, b] = cable(losses, seed);
     let bytes = |len: u32, salt: u32| -> Vec<u8> {
-        (0..len).map(|i| ((i ^ salt).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+        (0..len)
+            .map(|i| ((i ^ salt).wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect()
     };
     let mut hosts = [
         Host::new(module, 0, a, bytes(60_000, 1), seed),
@@ -384,11 +399,17 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
     let client = hosts[0].stack.connect(now, address(1, 80), None).expect("free");
     hosts[0].handle = Some(client);
     for _ in 0..100_000 {
-        while hosts.iter_mut().map(|host| host.work(now)).fold(false, |any, did| any | did) {}
+        while hosts
+            .iter_mut()
+            .map(|host| host.work(now))
+            .fold(false, |any, did| any | did)
+        {}
         if hosts[0].sent == 60_000 && hosts[0].received.len() == 20_000 && !hosts[0].closed {
             // Awake, for the request.
             hosts[0].wire.arrive(now);
-            let Host { stack, wire, is_lent, .. } = &mut hosts[0];
+            let Host {
+                stack, wire, is_lent, ..
+            } = &mut hosts[0];
             if std::mem::take(is_lent) {
                 stack.take_back(now, wire).expect("a cable does not fail");
             }
@@ -422,7 +443,9 @@ fn streams_are_whole_where_chains_run_in_front() {
     let stop_and_wait = load(&examples.join("stop-and-wait.mtp")).expect("an example");
     exchange(&stop_and_wait, "stop-and-wait", 5, 1);
     for name in ["selective-repeat", "tcp"] {
-        let module = builtin(name).expect("it comes along").expect("it passes the checker");
+        let module = builtin(name)
+            .expect("it comes along")
+            .expect("it passes the checker");
         for seed in 1..=6 {
             exchange(&module, name, seed % 3 * 4, seed);
         }

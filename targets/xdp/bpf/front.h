@@ -7,7 +7,7 @@
 #ifndef HW_FRONT_H
 #define HW_FRONT_H
 
-#define HW_MOST_IDS 65536
+#define HW_MAX_IDS 65536
 #define HW_HEADER_BYTES 512 /* of a transport header at most */
 
 struct xdp_md {
@@ -35,7 +35,7 @@ typedef struct hw_front {
     uint64_t room;   /* bytes of packets that may be received */
     uint64_t mtu;
     uint64_t log, log_end; /* where the next entry goes, and the end of the room for entries */
-    uint64_t entry_most;   /* bytes of the largest entry */
+    uint64_t entry_limit;   /* bytes of the largest entry */
     uint64_t frames;       /* entries in the log */
     uint64_t rung;         /* the stack was woken */
     uint64_t contexts, stride;
@@ -103,7 +103,7 @@ struct {
 struct {
     int (*type)[1];
     int (*map_flags)[1]; /* BPF_F_NO_PREALLOC */
-    int (*max_entries)[HW_MOST_IDS];
+    int (*max_entries)[HW_MAX_IDS];
     hw_id *key;
     uint32_t *value;
 } hw_ids HW_SECTION(".maps");
@@ -244,9 +244,9 @@ HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) 
 HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_events *events, uint8_t protocol) {
     const uint64_t *params = hw_arena_at(front->params);
     switch (protocol) {
-#define HW_PARSER(number, parser, most) \
+#define HW_PARSER(number, parser, max) \
     case number: \
-        events->capacity = most; \
+        events->capacity = max; \
         return mtp_parse(params, parser, packet, HW_NOTHING, HW_NOTHING, events);
         HW_IP_PARSERS(HW_PARSER)
     default:
@@ -260,7 +260,7 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
         return hw_pass(context, front);
     uint64_t len = context->data_end - context->data;
     /* What went to the stack comes before what comes now. */
-    if (front->passed != front->taken || front->chains == 0 || front->log_end - front->log < front->entry_most ||
+    if (front->passed != front->taken || front->chains == 0 || front->log_end - front->log < front->entry_limit ||
         len < HW_ETHERNET + HW_IPV6 || len > HW_LARGEST)
         return hw_leave(context, front);
     hw_entry *entry = hw_arena_at(front->log);
@@ -528,7 +528,7 @@ HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
     front->log = call->records;
     front->frames++;
     front->handled++;
-    bool is_full = front->log_end - front->log < front->entry_most;
+    bool is_full = front->log_end - front->log < front->entry_limit;
     if (!front->rung && (urgency > 0 || is_full)) {
         uint64_t sound = 0;
         front->rung = 1;

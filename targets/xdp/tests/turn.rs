@@ -35,7 +35,9 @@ fn frame(shared: &Shared, is_urgent: bool) -> bool {
     if is_free {
         // SAFETY: the frame has the turn; loom checks that nobody else is at it.
         shared.handled.with_mut(|handled| unsafe { *handled += 1 });
-        shared.turn.swap(if is_urgent { WANTED } else { FREE }, Ordering::SeqCst);
+        shared
+            .turn
+            .swap(if is_urgent { WANTED } else { FREE }, Ordering::SeqCst);
     }
     is_free
 }

@@ -149,7 +149,17 @@ impl Stack {
             }
         }
         self.work.look_ahead(&self.chains.state.contexts);
-        for arrival in arrivals.iter().take(packets).flatten() {
+        self.run_group(now, wire, &arrivals[..packets]);
+        if let Some((net, quoted, icmp)) = report {
+            self.icmp_input(now, &net, quoted, &icmp);
+        }
+        next
+    }
+
+    /// Runs the events of packets that were parsed, in their order.
+    #[inline(always)]
+    fn run_group(&mut self, now: Instant, wire: &dyn Wire, arrivals: &[Option<Arrival<'_>>]) {
+        for arrival in arrivals.iter().flatten() {
             let cause = Cause {
                 buffer: arrival.buffer,
                 ..Cause::default()
@@ -180,10 +190,6 @@ impl Stack {
         if let Some(observer) = self.chains.observer.get() {
             observer.no_packet();
         }
-        if let Some((net, quoted, icmp)) = report {
-            self.icmp_input(now, &net, quoted, &icmp);
-        }
-        next
     }
 
     /// Who takes a packet. Of one in UDP only what the datagram holds is left.

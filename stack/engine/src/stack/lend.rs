@@ -26,7 +26,12 @@ impl Stack {
         let is_same = std::ptr::addr_eq(Arc::as_ptr(&self.begun), Arc::as_ptr(&self.chains.program));
         let waits = state.raised.len() > 0 || state.packets.len() > 0 || !state.deferred.is_empty();
         let is_observed = self.chains.observer.is_set() || self.chains.interactive.is_some();
-        if !is_same || waits || is_observed || self.wanted_signals() != 0 || self.interface.knows_narrow_paths() {
+        if !is_same
+            || waits
+            || is_observed
+            || self.wanted_signals() != 0
+            || self.interface.knows_narrow_paths()
+        {
             return false;
         }
         let until = self.next_deadline();

@@ -37,7 +37,10 @@ pub(crate) fn streams_are_whole_however_the_stack_sleeps(stage: &Stage) -> TestR
         1..4 => Duration::from_micros(random >> 32 & 0xff),
         _ => Duration::ZERO,
     })?;
-    assert!(counts[0] > 50, "of {counts:?} frames few were handled in the kernel");
+    assert!(
+        counts[0] > 50,
+        "of {counts:?} frames few were handled in the kernel"
+    );
     Ok(())
 }
 
@@ -104,14 +107,19 @@ fn talk(
                 break;
             }
             let expected = (received..received + n).map(byte);
-            assert!(expected.eq(chunk[..n].iter().copied()), "bytes from {received} on differ");
+            assert!(
+                expected.eq(chunk[..n].iter().copied()),
+                "bytes from {received} on differ"
+            );
             received += n;
         }
         if begin.elapsed() > TIMEOUT {
             return Err(format!("{sent} bytes were sent and {received} received in {TIMEOUT:?}").into());
         }
         if !endpoint.poll()? {
-            endpoint.wait(Some(next.saturating_duration_since(now).max(Duration::from_millis(1))))?;
+            endpoint.wait(Some(
+                next.saturating_duration_since(now).max(Duration::from_millis(1)),
+            ))?;
         }
     }
 }

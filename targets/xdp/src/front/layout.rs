@@ -16,7 +16,7 @@ pub(super) struct Control {
     pub(super) mtu: u64,
     pub(super) log: u64,
     pub(super) log_end: u64,
-    pub(super) entry_most: u64,
+    pub(super) entry_limit: u64,
     pub(super) frames: u64,
     pub(super) rung: u64,
     pub(super) contexts: u64,
@@ -174,11 +174,11 @@ impl Layout {
             .parsers
             .iter()
             .filter(|parser| matches!(parser.source, Source::Ip(_)));
-        let most = packets.clone().map(|parser| parser.max_events).max();
-        let most = u64::from(most.unwrap_or(0));
+        let max_events = packets.clone().map(|parser| parser.max_events).max();
+        let max_events = u64::from(max_events.unwrap_or(0));
         let records = module.chains.iter().map(|chain| chain.bounds.record_bytes);
         let records = u64::from(records.max().unwrap_or(0)) + size_of::<Chain>() as u64 + 8;
-        let events = free.take(most * largest.unwrap_or(0));
+        let events = free.take(max_events * largest.unwrap_or(0));
         let protocol = packets.clone().find_map(|parser| match parser.source {
             Source::Ip(protocol) => Some(protocol),
             _ => None,
@@ -196,7 +196,7 @@ impl Layout {
             scratch: free.take(scratch_bytes),
             scratch_bytes,
             header: free.take(HEADER),
-            entry_most: size_of::<Entry>() as u64 + FRAME + most * records,
+            entry_limit: size_of::<Entry>() as u64 + FRAME + max_events * records,
             ..Control::default()
         };
         let globals = module.contexts.iter().map(|context| {
@@ -204,7 +204,7 @@ impl Layout {
             (free.take(bytes), bytes as usize)
         });
         let globals = globals.collect();
-        begun.log = free.take(LOG.max(8 * begun.entry_most));
+        begun.log = free.take(LOG.max(8 * begun.entry_limit));
         begun.log_end = free.0;
         let largest = module
             .contexts

@@ -70,7 +70,9 @@ pub enum ChainsError {
     #[error("the program's packets are in UDP, and chains run in the kernel on packets that are in IP alone")]
     InUdp,
     /// The kernel's verifier takes none.
-    #[error("the kernel takes none of the chains of the program's packets: they are longer than its verifier goes")]
+    #[error(
+        "the kernel takes none of the chains of the program's packets: they are longer than its verifier goes"
+    )]
     NoChain,
     /// It has something that the kernel lacks.
     #[error("the kernel has no {0}")]
@@ -166,7 +168,11 @@ impl std::fmt::Debug for Chains {
 impl Chains {
     /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program that calls them.
     pub(crate) fn load(module: &Module, c: &str, shared: &[MapHandle]) -> Result<Chains, ChainsError> {
-        if !module.parsers.iter().any(|parser| matches!(parser.source, Source::Ip(_))) {
+        if !module
+            .parsers
+            .iter()
+            .any(|parser| matches!(parser.source, Source::Ip(_)))
+        {
             return Err(ChainsError::InUdp);
         }
         let folder = Folder::new().map_err(ChainsError::Files)?;
@@ -185,7 +191,10 @@ impl Chains {
         let (object, taken) = match load(&candidates) {
             Ok(object) => (object, candidates),
             Err(_) => {
-                let taken: Vec<usize> = candidates.into_iter().filter(|event| load(&[*event]).is_ok()).collect();
+                let taken: Vec<usize> = candidates
+                    .into_iter()
+                    .filter(|event| load(&[*event]).is_ok())
+                    .collect();
                 (load(&taken)?, taken)
             }
         };

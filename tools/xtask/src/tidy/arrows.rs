@@ -199,10 +199,10 @@ pub(super) const RULES: &[Rule] = &[
         from: "targets",
         to: &["stack/engine", "lang/ir"],
     },
-    // A wire of the host by AF_XDP reads interfaces as the host's others do.
+    // A wire of the host by AF_XDP reads interfaces as the host's others do, and runs chains by a program's tables.
     Rule {
         from: "targets/xdp",
-        to: &["stack/engine", "targets/host"],
+        to: &["stack/engine", "targets/host", "lang/ir"],
     },
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
