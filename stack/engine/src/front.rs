@@ -70,6 +70,8 @@ pub struct Ran<'a> {
     pub at: Instant,
     /// What each gave, in order. Those of later events have not run.
     pub chains: &'a [RanChain],
+    /// The scratchpad as they left it, for those of later events.
+    pub scratch: &'a [u8],
 }
 
 /// What a chain gave.

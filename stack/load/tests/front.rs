@@ -19,7 +19,7 @@ use hawser_engine::net::{Ingress, Interface, InterfaceConfig};
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Notice, Stack, StackConfig};
-use hawser_ir::abi::{EventHeader, Id, Outcome, Packet, addr};
+use hawser_ir::abi::{EventHeader, Id, Outcome, Packet, RecordKind, addr};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, Module, Source, When};
 use hawser_load::{Interpreted, builtin, load};
@@ -37,6 +37,8 @@ struct Fronted {
     globals: Vec<Vec<u8>>,
     /// While the stack sleeps: how many chains may run.
     open: Option<u64>,
+    /// The stack has to wake up before anything else happens.
+    is_wanted: bool,
     changed: Vec<u32>,
     /// What the stack has to receive: frames with what chains did, then frames as they came.
     log: Vec<Logged>,
@@ -56,6 +58,7 @@ struct Logged {
     frame: Vec<u8>,
     at: Instant,
     chains: Option<Vec<RanChain>>,
+    scratch: Vec<u64>,
 }
 
 impl Fronted {
@@ -64,16 +67,17 @@ impl Fronted {
         let frames: Vec<Vec<u8>> = self.end.inbound.lock().drain(..).collect();
         for frame in frames {
             // Behind one that went to the stack, and now and then, a frame goes to the stack.
-            let chains = if self.passed.is_empty() && self.rng.u8(..40) > 0 {
+            let chains = if self.passed.is_empty() && !self.is_wanted && self.rng.u8(..40) > 0 {
                 self.run(now, &frame)
             } else {
                 None
             };
             match chains {
-                Some(chains) => self.log.push(Logged {
+                Some((chains, scratch)) => self.log.push(Logged {
                     frame,
                     at: now,
                     chains: Some(chains),
+                    scratch,
                 }),
                 None => self.passed.push(frame),
             }
@@ -81,7 +85,7 @@ impl Fronted {
     }
 
     /// Runs the chains of a frame's first events; none where its first one cannot run here.
-    fn run(&mut self, now: Instant, frame: &[u8]) -> Option<Vec<RanChain>> {
+    fn run(&mut self, now: Instant, frame: &[u8]) -> Option<(Vec<RanChain>, Vec<u64>)> {
         let received = RxFrame {
             head: frame,
             ..no_frame()
@@ -110,7 +114,8 @@ impl Fronted {
         let scratch = module.scratch.map_or(0, |id| module.structure(id).size as usize);
         let mut scratch = vec![0_u64; scratch.div_ceil(8)];
         let mut chains = Vec::new();
-        for i in 0..events.len() {
+        let limit = if self.rng.u8(..8) == 0 { 1 } else { usize::MAX };
+        for i in 0..events.len().min(limit) {
             let ran = self.event(now, events.get_mut(i), &mut scratch);
             let Some((number, ran)) = ran else { break };
             self.changed.push(number);
@@ -121,7 +126,9 @@ impl Fronted {
             }
         }
         self.ran += chains.len() as u64;
-        (!chains.is_empty()).then_some(chains)
+        // Nothing may happen before the stack has gone on.
+        self.is_wanted = chains.len() < events.len() || chains.iter().any(is_urgent);
+        (!chains.is_empty()).then_some((chains, scratch))
     }
 
     fn event(&mut self, now: Instant, event: &mut [u8], scratch: &mut [u64]) -> Option<(u32, RanChain)> {
@@ -161,6 +168,13 @@ impl Fronted {
     }
 }
 
+/// Whether a chain instructs what others depend on.
+fn is_urgent(ran: &RanChain) -> bool {
+    use RecordKind::{AddId, DelContext, DropId, Extern, NewContext, Raise};
+    let mut kinds = ran.records.iter().map(|record| record.kind);
+    kinds.any(|kind| matches!(kind, NewContext | DelContext | AddId | DropId | Raise | Extern))
+}
+
 fn no_frame() -> RxFrame<'static> {
     RxFrame {
         head: &[],
@@ -184,6 +198,7 @@ impl Wire for Fronted {
                 frame,
                 at: Instant::ORIGIN,
                 chains: None,
+                scratch: Vec::new(),
             }));
         } else {
             let count = max.min(self.log.len());
@@ -213,6 +228,7 @@ impl Wire for Fronted {
         Some(Ran {
             at: logged.at,
             chains,
+            scratch: bytemuck::cast_slice(&logged.scratch),
         })
     }
 
@@ -253,6 +269,7 @@ impl Front for Fronted {
     fn open(&mut self, terms: &Terms<'_>) {
         self.globals = terms.globals.to_vec();
         self.open = Some(terms.chains);
+        self.is_wanted = false;
     }
 
     fn close(&mut self, globals: &mut [Vec<u8>], changed: &mut dyn FnMut(u32, &[u8])) -> usize {
@@ -306,6 +323,7 @@ impl Host {
             ids: HashMap::new(),
             globals: Vec::new(),
             open: None,
+            is_wanted: false,
             changed: Vec::new(),
             log: Vec::new(),
             passed: Vec::new(),
@@ -429,12 +447,9 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
         );
         let faults = c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving;
         assert_eq!(faults, 0, "{name}, seed {seed}, host {host}: {c:?}");
-        assert!(
-            hosts[host].wire.ran > 10,
-            "{name}, seed {seed}, host {host}: {} chains ran in front",
-            hosts[host].wire.ran
-        );
     }
+    let ran = hosts[0].wire.ran + hosts[1].wire.ran;
+    assert!(ran > 10, "{name}, seed {seed}: {ran} chains ran in front");
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Chains {
         match self.program.parse(parser, input, events) {
             Ok(()) => {
                 let count = events.len();
-                self.run_events(now, events, 0..count, &[], cause, None)
+                self.run_events(now, events, 0..count, &[], cause)
             }
             Err(error) => {
                 let counter = self.state.counters.parse_error(error);
@@ -111,7 +111,7 @@ impl Chains {
     }
 
     /// Runs one input's events, `range` of `events`, in order. `guesses` has what is known of those
-    /// in `events`, if anything; `ran` has what the chains of the first of them gave in front of the stack.
+    /// in `events`, if anything.
     pub(crate) fn run_events(
         &mut self,
         now: Instant,
@@ -119,20 +119,22 @@ impl Chains {
         range: Range<usize>,
         guesses: &[Option<Guess>],
         cause: &Cause<'_>,
-        ran: Option<Ran<'_>>,
     ) -> Result<Verdict, Denied> {
         self.memory.begin_input();
+        self.run_in_order(now, events, range, guesses, cause)
+    }
+
+    #[inline(always)]
+    fn run_in_order(
+        &mut self,
+        now: Instant,
+        events: &mut EventBuf,
+        range: Range<usize>,
+        guesses: &[Option<Guess>],
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
         let mut verdict = Verdict::Nobody;
-        let begin = range.start;
         for i in range {
-            let in_front;
-            let cause = match ran.and_then(|ran| Some((ran.at, ran.chains.get(i - begin)?))) {
-                None => cause,
-                ran => {
-                    in_front = Cause { ran, ..*cause };
-                    &in_front
-                }
-            };
             let aim = Aim::Ids(guesses.get(i).copied().flatten());
             let outcome = self.event(now, events.get_mut(i), aim, cause);
             if outcome == Err(Denied::NoRoom) {
@@ -156,6 +158,46 @@ impl Chains {
             }
         }
         Ok(verdict)
+    }
+
+    /// The same for a packet that was in front of the stack: where chains ran there, what they gave takes effect.
+    #[cold]
+    pub(crate) fn run_behind_front(
+        &mut self,
+        now: Instant,
+        events: &mut EventBuf,
+        range: Range<usize>,
+        guesses: &[Option<Guess>],
+        cause: &Cause<'_>,
+        ran: Option<Ran<'_>>,
+    ) -> Result<Verdict, Denied> {
+        let Some(ran) = ran else {
+            return self.run_events(now, events, range, guesses, cause);
+        };
+        let mut verdict = Verdict::Nobody;
+        let mut next = range.start;
+        for chain in ran.chains.iter().take(range.len()) {
+            let cause = Cause {
+                ran: Some((ran.at, chain)),
+                ..*cause
+            };
+            let aim = Aim::Ids(guesses.get(next).copied().flatten());
+            verdict = self.event(now, events.get_mut(next), aim, &cause)?;
+            self.run_raised(now, &cause);
+            next += 1;
+            if verdict == Verdict::Stopped {
+                return Ok(verdict);
+            }
+        }
+        self.memory.begin_input();
+        let scratch: &mut [u8] = cast_slice_mut(&mut self.memory.scratch);
+        if let Some(room) = scratch.get_mut(..ran.scratch.len()) {
+            room.copy_from_slice(ran.scratch);
+        }
+        match self.run_in_order(now, events, next..range.end, guesses, cause)? {
+            Verdict::Nobody => Ok(verdict),
+            of_the_rest => Ok(of_the_rest),
+        }
     }
 
     /// Runs raised events, those included that they raise, as far as the batch's budget and the

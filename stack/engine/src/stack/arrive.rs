@@ -88,9 +88,10 @@ impl Stack {
             let (frame, number) = (wire.frame(next), next);
             next += 1;
             let mut take = |stack: &mut Stack, parser, net, (head, tail), csum, crc| {
-                let buffer = match wire.ran(number) {
-                    Some(_) => Buffer::of_front(head, tail),
-                    None => Buffer::after(&mut stack.last_buffer, head, tail),
+                let buffer = if stack.takes_back {
+                    Buffer::of_front(head, tail)
+                } else {
+                    Buffer::after(&mut stack.last_buffer, head, tail)
                 };
                 let arrival = arrivals[packets].insert(Arrival {
                     frame: number,
@@ -173,14 +174,14 @@ impl Stack {
                 continue;
             }
             let Work { ahead, guesses, .. } = &mut self.work;
-            let outcome = self.chains.run_events(
-                now,
-                ahead,
-                arrival.events.clone(),
-                guesses,
-                &cause,
-                wire.ran(arrival.frame),
-            );
+            let range = arrival.events.clone();
+            let outcome = if self.takes_back {
+                let ran = wire.ran(arrival.frame);
+                self.chains
+                    .run_behind_front(now, ahead, range, guesses, &cause, ran)
+            } else {
+                self.chains.run_events(now, ahead, range, guesses, &cause)
+            };
             // Whatever else goes wrong is counted; the packet is gone.
             if outcome == Err(Denied::Refused(Errno::CONNECTION_REFUSED)) {
                 let frame = wire.frame(arrival.frame);

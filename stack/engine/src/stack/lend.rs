@@ -91,15 +91,19 @@ impl Stack {
                 contexts.lent(slot);
             }
         });
-        while frames > 0 {
-            let taken = self.receive(now, wire)?;
-            frames = if taken > 0 {
-                frames.saturating_sub(taken)
-            } else {
-                0
-            };
+        self.takes_back = true;
+        let mut result = Ok(());
+        while frames > 0 && result.is_ok() {
+            result = self.receive(now, wire).map(|taken| {
+                frames = if taken > 0 {
+                    frames.saturating_sub(taken)
+                } else {
+                    0
+                };
+            });
         }
-        Ok(())
+        self.takes_back = false;
+        result
     }
 
     /// How many instructions there is room for, and how many a chain has at worst.

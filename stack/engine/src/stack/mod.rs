@@ -82,6 +82,8 @@ pub struct Stack {
     timers_wait: Instant,
     /// Until when late timers give way to frames; none while no frame waits.
     catches_up: Option<Instant>,
+    /// What is received now are frames of a front, on which chains ran.
+    takes_back: bool,
     /// The number of the last buffer that addresses referred to.
     last_buffer: u32,
     /// The number of the last message of an endpoint.
@@ -186,6 +188,7 @@ impl Stack {
             },
             timers_wait: Instant::ORIGIN,
             catches_up: None,
+            takes_back: false,
             last_buffer: 0,
             calls: stream(Purpose::Messages).bits() >> 2,
             work: Work::default(),

@@ -219,6 +219,16 @@ impl Arena {
     }
 }
 
+impl News {
+    /// A context is new or may have changed, which counts once there is a front.
+    #[cold]
+    fn note(news: &mut Option<News>, index: u32) {
+        if let Some(news) = news {
+            news.changed.push(index);
+        }
+    }
+}
+
 /// All contexts that have an id.
 #[derive(Debug)]
 pub(crate) struct Contexts {
@@ -280,12 +290,9 @@ impl Contexts {
     }
 
     /// A context is not as the front knows it any more.
-    #[cold]
     fn has_changed(&mut self, index: u32) {
-        if let Some(news) = &mut self.news {
-            self.entries[index].lent = false;
-            news.changed.push(index);
-        }
+        self.entries[index].lent = false;
+        News::note(&mut self.news, index);
     }
 
     /// All ids of a context.
@@ -541,10 +548,11 @@ impl Contexts {
     /// A context's bytes.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
-        if self.entries[slot.index].lent {
-            self.has_changed(slot.index);
+        let entry = &mut self.entries[slot.index];
+        if entry.lent {
+            entry.lent = false;
+            News::note(&mut self.news, slot.index);
         }
-        let entry = &self.entries[slot.index];
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words_mut(entry.place))
     }
 

@@ -155,6 +155,8 @@ struct Handled {
     /// Where it is in the arena, and its length.
     frame: (u64, usize),
     chains: Vec<RanChain>,
+    /// Bytes of the scratchpad, where the stack goes on with the frame's other events: of the last frame alone.
+    scratch: usize,
 }
 
 impl std::fmt::Debug for Chains {
@@ -306,6 +308,7 @@ impl Chains {
         Ran {
             at: entry.at,
             chains: &entry.chains,
+            scratch: self.arena.bytes(self.layout.begun.scratch, entry.scratch),
         }
     }
 
@@ -359,7 +362,11 @@ impl Chains {
                 at: Instant::from_nanos(entry.now),
                 frame,
                 chains,
+                scratch: 0,
             });
+        }
+        if let Some(last) = self.entries.last_mut() {
+            last.scratch = self.layout.begun.scratch_bytes as usize;
         }
     }
 }
