@@ -253,16 +253,19 @@ impl StackArgs {
                     )));
                 }
             }
-            DeviceSpec::Tun(name) | DeviceSpec::Packet(name) | DeviceSpec::Xdp(name)
+            DeviceSpec::Tun(name)
+            | DeviceSpec::Packet(name)
+            | DeviceSpec::Xdp(name)
+            | DeviceSpec::XdpChains(name)
                 if self.addresses.is_empty() =>
             {
                 return Err(Exit::usage(format!(
                     "a stack on {name} needs an address, which the kernel does not have: --addr ADDR/LEN"
                 )));
             }
-            DeviceSpec::Tun(_) | DeviceSpec::Packet(_) | DeviceSpec::Xdp(_) => {}
+            DeviceSpec::Tun(_) | DeviceSpec::Packet(_) | DeviceSpec::Xdp(_) | DeviceSpec::XdpChains(_) => {}
         }
-        if let (DeviceSpec::Packet(name) | DeviceSpec::Xdp(name), false) =
+        if let (DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) | DeviceSpec::XdpChains(name), false) =
             (device, self.kernel_addresses.is_empty())
         {
             return Err(Exit::usage(format!(
