@@ -69,6 +69,8 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
 /* A pointer to memory that is absent: the address of the arena's first byte is 0, and the verifier takes it for one
  * like others, so that it need not see why nothing is done by it. */
 #define HW_NONE hw_arena_at(0)
+/* What a pointer that lies in the arena points to: to the verifier it is a number. */
+#define HW_AT(pointer) ((__typeof__(pointer))hw_arena_at((uint64_t)(pointer)))
 
 /* What functions return that are called for their effects, and such a call. Compilers would leave both out, and with them
  * the address of the caller's stack that may lie in the register for what is returned, which no verifier lets pass. */

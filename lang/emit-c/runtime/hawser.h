@@ -29,6 +29,8 @@
 #define HW_ITEM(items, index, count) ((items)[index])
 /* A pointer to memory that is absent. */
 #define HW_NONE NULL
+/* What a pointer that lies in memory points to. */
+#define HW_AT(pointer) (pointer)
 #endif
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
