@@ -125,7 +125,7 @@ HW_INLINE uint64_t hw_sat_add(uint64_t a, uint64_t b) { return a + b < a ? UINT6
 #ifdef __bpf__
 /* a * b / c with a 128-bit middle, the low half of what comes out; 0 where c is 0. Bit by bit, since no such division
  * is at hand. */
-static __attribute__((noinline, unused)) uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
+HW_SHARED uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
     uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     uint64_t middle = (a0 * b0 >> 32) + (uint32_t)(a0 * b1) + (uint32_t)(a1 * b0);
     uint64_t low = a * b, high = a1 * b1 + (a0 * b1 >> 32) + (a1 * b0 >> 32) + (middle >> 32);
@@ -143,6 +143,9 @@ static __attribute__((noinline, unused)) uint64_t hw_mul_div_u64(uint64_t a, uin
             left -= c;
             quotient |= 1;
         }
+        HW_STAY(left);
+        HW_STAY(low);
+        HW_STAY(quotient);
     }
     return quotient;
 }
@@ -183,31 +186,52 @@ HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
 #define HW_LARGEST_CBRT 2642245
 
 /* The whole part of the cube root, bit by bit from the top. */
-static inline uint64_t hw_cbrt(uint64_t value) {
+HW_SHARED uint64_t hw_cbrt(uint64_t value) {
     uint64_t root = 0;
-    for (int bit = 21; bit >= 0; bit--) {
+    for (unsigned bit = 22 + HW_ZERO; HW_MORE(bit-- > 0); HW_STAY(bit)) {
         uint64_t candidate = root | (uint64_t)1 << bit;
         if (candidate <= HW_LARGEST_CBRT && candidate * candidate * candidate <= value)
             root = candidate;
+        HW_STAY(root);
     }
     return root;
 }
 
 /* The whole part of the square root, bit by bit from the top. */
-static inline uint64_t hw_sqrt(uint64_t value) {
+HW_SHARED uint64_t hw_sqrt(uint64_t value) {
     uint64_t root = 0;
-    for (int bit = 31; bit >= 0; bit--) {
+    for (unsigned bit = 32 + HW_ZERO; HW_MORE(bit-- > 0); HW_STAY(bit)) {
         uint64_t candidate = root | (uint64_t)1 << bit;
         if (candidate * candidate <= value)
             root = candidate;
+        HW_STAY(root);
     }
     return root;
 }
 
+/* Leading zeros of a number that is not 0. */
+#ifdef __bpf__
+/* By halves: no instruction counts them, and what clang 14 puts in its place takes all memory to compile. */
+HW_SHARED uint64_t hw_leading_zeros(uint64_t value) {
+    uint64_t zeros = 63;
+    for (uint64_t half = 32 + HW_ZERO; HW_MORE(half > 0); half >>= 1, HW_STAY(half)) {
+        if (value >> half != 0) {
+            value >>= half;
+            zeros -= half;
+        }
+        HW_STAY(value);
+        HW_STAY(zeros);
+    }
+    return zeros;
+}
+#else
+HW_INLINE uint64_t hw_leading_zeros(uint64_t value) { return (uint64_t)__builtin_clzll(value); }
+#endif
+
 /* Leading zeros of the low `bits` bits. */
 HW_INLINE uint64_t hw_clz(uint64_t value, unsigned bits) {
     uint64_t low = hw_low(value, bits);
-    return low == 0 ? bits : (uint64_t)__builtin_clzll(low) - (64 - bits);
+    return low == 0 ? bits : hw_leading_zeros(low) - (64 - bits);
 }
 
 /* Bytes of a variable-length integer (RFC 9000, section 16). */
@@ -302,7 +326,7 @@ HW_INLINE hw_ip hw_ipv4(uint32_t number) {
     } while (0)
 
 /* SipHash-2-4 (Aumasson and Bernstein, 2012). */
-static inline uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
+HW_SHARED uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
     uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
     uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
     for (size_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
@@ -314,6 +338,10 @@ static inline uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes
         HW_SIP_ROUND;
         HW_SIP_ROUND;
         v0 ^= word;
+        HW_STAY(v0);
+        HW_STAY(v1);
+        HW_STAY(v2);
+        HW_STAY(v3);
     }
     v2 ^= 0xff;
     HW_SIP_ROUND;

@@ -169,16 +169,17 @@ HW_INLINE uint64_t hw_window_first_unset(const void *window, uint64_t x, hw_shap
     return hw_fit(head + hw_distance(head, x, shape), shape);
 }
 
-/* Replaces `old` runs from `first` on by `count` others, given as distances. */
-HW_WIDE inline void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, const hw_span *runs,
-                                    uint32_t count, hw_shape shape) {
-    uint32_t len = hw_window_len(w, shape);
+/* A run, given as distances. */
+HW_INLINE void hw_window_put(hw_window *w, uint32_t i, hw_span run, hw_shape shape) {
     uint64_t head = hw_window_head(w, shape);
+    w->runs[i].from = hw_fit(head + run.from, shape);
+    w->runs[i].to = hw_fit(head + run.to, shape);
+}
+
+/* Makes room for `count` runs in the place of `old` ones from `first` on. */
+HW_WIDE inline void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, uint32_t count, hw_shape shape) {
+    uint32_t len = hw_window_len(w, shape);
     memmove(w->runs + first + count, w->runs + first + old, (len - first - old) * sizeof(hw_span));
-    for (uint32_t i = HW_ZERO; HW_MORE(i < count); HW_NEXT(i)) {
-        w->runs[first + i].from = hw_fit(head + runs[i].from, shape);
-        w->runs[first + i].to = hw_fit(head + runs[i].to, shape);
-    }
     uint32_t left = len - old + count;
     if (left < len)
         memset(w->runs + left, 0, (len - left) * sizeof(hw_span));
@@ -212,7 +213,8 @@ HW_WIDE inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape
         range.from = hw_min_u64(hw_window_run(w, head, first, shape).from, range.from);
         range.to = hw_max_u64(hw_window_run(w, head, first + met - 1, shape).to, range.to);
     }
-    hw_window_splice(w, first, met, &range, 1, shape);
+    hw_window_splice(w, first, met, 1, shape);
+    hw_window_put(w, first, range, shape);
     return true;
 }
 
@@ -232,15 +234,14 @@ HW_WIDE inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_sha
         return true;
     hw_span left = {hw_window_run(w, head, first, shape).from, range.from};
     hw_span right = {range.to, hw_window_run(w, head, first + met - 1, shape).to};
-    hw_span kept[2];
-    uint32_t count = 0;
-    if (left.from < left.to)
-        kept[count++] = left;
-    if (right.from < right.to)
-        kept[count++] = right;
-    if (len - met + count > shape.cap)
+    uint32_t on_left = left.from < left.to, on_right = right.from < right.to;
+    if (len - met + on_left + on_right > shape.cap)
         return false;
-    hw_window_splice(w, first, met, kept, count, shape);
+    hw_window_splice(w, first, met, on_left + on_right, shape);
+    if (on_left)
+        hw_window_put(w, first, left, shape);
+    if (on_right)
+        hw_window_put(w, first + on_left, right, shape);
     return true;
 }
 
@@ -250,7 +251,7 @@ HW_WIDE inline void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) 
     uint32_t len = hw_window_len(w, shape), gone = HW_ZERO;
     while (HW_MORE(gone < len && hw_window_run(w, head, gone, shape).to <= moved))
         gone++;
-    hw_window_splice(w, 0, gone, HW_NONE, 0, shape);
+    hw_window_splice(w, 0, gone, 0, shape);
     if (gone < len && hw_distance(head, hw_fit(w->runs[0].from, shape), shape) < moved)
         w->runs[0].from = to;
 }

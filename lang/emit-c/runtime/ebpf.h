@@ -52,9 +52,25 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
         (counter)++; \
         HW_STAY(counter); \
     })
+
+/* Arrays of constants, all in the section that a loader makes a map of: compilers would put small ones in others. The
+ * verifier is shown in a way that compilers leave as it is that an index is below the number of items, and compilers
+ * that an item is not loaded by the instruction that loads from the arena elsewhere. */
+#define HW_CONSTANT __attribute__((section(".rodata")))
+#define HW_ITEM(items, index, count) \
+    ({ \
+        uint64_t below = (index); \
+        __asm__ volatile("if %[below] < %[end] goto +1; %[below] = 0" : [below] "+r"(below) : [end] "i"(count)); \
+        uint64_t item = (uint64_t)(items)[below]; \
+        __asm__ volatile("" : "+r"(item)); \
+        item; \
+    })
+
 /* A pointer to memory that is absent: the address of the arena's first byte is 0, and the verifier takes it for one
  * like others, so that it need not see why nothing is done by it. */
 #define HW_NONE hw_arena_at(0)
+/* What a pointer that lies in the arena points to: to the verifier it is a number. */
+#define HW_AT(pointer) ((__typeof__(pointer))hw_arena_at((uint64_t)(pointer)))
 
 /* What functions return that are called for their effects, and such a call. Compilers would leave both out, and with them
  * the address of the caller's stack that may lie in the register for what is returned, which no verifier lets pass. */

@@ -22,6 +22,7 @@ typedef struct hw_call {
     uint64_t event, keyed, fresh, keyed_type, wanted;
     uint64_t records, records_end;
     uint64_t globals[HW_CONTEXTS];
+    hw_memory memory; /* the same, set by the program */
 } hw_call;
 
 /* What else there is: the program that goes on after a chain, then others of whoever put it there. */
@@ -40,13 +41,11 @@ static long (*const hw_tail_call)(void *context, void *programs, uint32_t index)
         __asm__ volatile("" : : "r"(&hw_arena)); \
         hw_call *call = hw_arena_at(HW_CALL_AT); \
         type *event = hw_arena_at(call->event); \
-        uint8_t *globals[HW_CONTEXTS]; \
-        hw_memory memory = {.globals = globals}; \
-        hw_run run = {.now = event->head.now, .memory = &memory, .event = (uint8_t *)event}; \
+        hw_run run = {.now = event->head.now, .memory = &call->memory, .event = (uint8_t *)event}; \
         if (call->records_end - call->records < (bytes)) { \
             call->outcome = HW_NO_ROOM; \
         } else { \
-            hw_prepare(&run, &memory, globals, call); \
+            hw_prepare(&run, call); \
             call->outcome = chain(&run, event); \
             call->records = (uint32_t)(uint64_t)run.at; \
         } \
@@ -54,12 +53,12 @@ static long (*const hw_tail_call)(void *context, void *programs, uint32_t index)
         return 0; \
     }
 
-HW_INLINE void hw_prepare(hw_run *run, hw_memory *memory, uint8_t **globals, const hw_call *call) {
-    for (unsigned i = 0; i < HW_CONTEXTS; i++)
-        globals[i] = hw_arena_at(call->globals[i]);
-    memory->keyed = hw_arena_at(call->keyed);
-    memory->fresh = hw_arena_at(call->fresh);
-    memory->scratch = hw_arena_at(call->scratch);
+HW_INLINE void hw_prepare(hw_run *run, hw_call *call) {
+    hw_memory *memory = &call->memory;
+    memory->keyed = (uint8_t *)call->keyed;
+    memory->fresh = (uint8_t *)call->fresh;
+    memory->globals = (uint8_t *const *)call->globals;
+    memory->scratch = (uint8_t *)call->scratch;
     memory->keyed_type = (uint32_t)call->keyed_type;
     run->params = hw_arena_at(call->params);
     run->at = hw_arena_at(call->records);

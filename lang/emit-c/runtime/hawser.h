@@ -24,8 +24,13 @@
 /* What a loop counts, one on; and what it has set. */
 #define HW_NEXT(counter) ((counter)++)
 #define HW_STAY(variable) ((void)0)
+/* An array of constants, and one of them, whose index is known to be below their number. */
+#define HW_CONSTANT
+#define HW_ITEM(items, index, count) ((items)[index])
 /* A pointer to memory that is absent. */
 #define HW_NONE NULL
+/* What a pointer that lies in memory points to. */
+#define HW_AT(pointer) (pointer)
 #endif
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
@@ -36,9 +41,12 @@
 /* Functions of eBPF take at most five arguments and return at most one number; those that do not fit are part of their
  * callers. */
 #define HW_WIDE static HW_UNUSED __attribute__((always_inline))
+/* What is worth a call, since the verifier goes through it. */
+#define HW_SHARED static HW_UNUSED __attribute__((noinline))
 #define HW_FLAT
 #else
 #define HW_WIDE static
+#define HW_SHARED static inline
 /* All that it calls becomes part of a function, where that is optimised. */
 #define HW_FLAT __attribute__((flatten))
 #endif

@@ -160,14 +160,15 @@ impl Emitter<'_> {
         if let Found::Context(context) = found {
             let body = module.contexts[context.0 as usize].body;
             let ty = self.structure(body);
-            s.out.line(&format!("{ty} *keyed = ({ty} *)run->memory->keyed;"));
+            s.out
+                .line(&format!("{ty} *keyed = ({ty} *)HW_AT(run->memory->keyed);"));
             s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(body)));
             self.disarm(&mut s, event, context);
         }
         if let Some(id) = module.scratch {
             let ty = self.structure(id);
             s.out
-                .line(&format!("{ty} *scratch = ({ty} *)run->memory->scratch;"));
+                .line(&format!("{ty} *scratch = ({ty} *)HW_AT(run->memory->scratch);"));
             s.scratch = Some((At::Pointer("scratch".into()), Ty::Struct(id)));
         }
         self.processors(&mut s, chain, found);
@@ -225,7 +226,7 @@ impl Emitter<'_> {
             let uses_fresh = self.summaries[processor.func.0 as usize].fresh;
             match (uses_fresh, chain.creates) {
                 (true, Some(context)) => {
-                    s.out.open("if (run->memory->fresh)");
+                    s.out.open("if (HW_AT(run->memory->fresh))");
                     s.slot = Slot::Present(context);
                     self.processor(s, processor);
                     s.out.otherwise();
@@ -294,7 +295,7 @@ impl Emitter<'_> {
             let ty = self.structure(module.contexts[context.0 as usize].body);
             checks.push((
                 context,
-                format!("({ty} *)run->memory->fresh"),
+                format!("({ty} *)HW_AT(run->memory->fresh)"),
                 "run->created && ".to_owned(),
             ));
         }
@@ -302,7 +303,7 @@ impl Emitter<'_> {
             let ty = self.structure(module.contexts[context.0 as usize].body);
             checks.push((
                 *context,
-                format!("({ty} *)run->memory->globals[{}]", context.0),
+                format!("({ty} *)HW_AT(HW_AT(run->memory->globals)[{}])", context.0),
                 String::new(),
             ));
         }

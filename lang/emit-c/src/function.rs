@@ -251,7 +251,7 @@ impl Emitter<'_> {
             let name = scope.names.take("fresh");
             scope
                 .out
-                .line(&format!("{ty} *{name} = ({ty} *)run->memory->fresh;"));
+                .line(&format!("{ty} *{name} = ({ty} *)HW_AT(run->memory->fresh);"));
             let body = self.module.contexts[context.0 as usize].body;
             scope.fresh = Some((At::Pointer(name), Ty::Struct(body)));
         }

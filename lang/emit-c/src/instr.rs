@@ -135,7 +135,7 @@ impl Emitter<'_> {
             }
         };
         match reference {
-            Some(reference) => format!("(const void *){} != run->memory->keyed", reference.name),
+            Some(reference) => format!("(const void *){} != HW_AT(run->memory->keyed)", reference.name),
             None => "1".into(),
         }
     }
@@ -311,7 +311,7 @@ impl Emitter<'_> {
         let initial = self.initialised("*made", &ty);
         s.out.open("");
         s.out
-            .line(&format!("{name} *made = ({name} *)run->memory->fresh;"));
+            .line(&format!("{name} *made = ({name} *)HW_AT(run->memory->fresh);"));
         s.out.line("const hw_id made_id = hw_id_at(&made->head.id);");
         initial.iter().for_each(|line| s.out.line(line));
         s.out.line("made->head.id = made_id;");

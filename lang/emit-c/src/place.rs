@@ -177,7 +177,7 @@ impl Emitter<'_> {
                 None => nothing(),
             },
             Base::Keyed if s.keyed.is_none() && s.found == Found::Any => {
-                let pointer = "((const hw_context *)(run->memory->keyed ? run->memory->keyed : HW_NOTHING))";
+                let pointer = "((const hw_context *)(HW_AT(run->memory->keyed) ? HW_AT(run->memory->keyed) : HW_NOTHING))";
                 (At::Pointer(pointer.into()), Ty::Id)
             }
             Base::Local
@@ -214,11 +214,11 @@ impl Emitter<'_> {
             },
             Base::Keyed => match (&s.keyed, s.found) {
                 (Some(keyed), _) => keyed.clone(),
-                (None, Found::Context(context)) => self.context_pointer(context, "run->memory->keyed"),
+                (None, Found::Context(context)) => self.context_pointer(context, "HW_AT(run->memory->keyed)"),
                 (None, Found::Any | Found::Nothing) => {
-                    let guard = Some("run->memory->keyed".to_owned());
+                    let guard = Some("HW_AT(run->memory->keyed)".to_owned());
                     return (
-                        At::Pointer("((hw_context *)run->memory->keyed)".into()),
+                        At::Pointer("((hw_context *)HW_AT(run->memory->keyed))".into()),
                         Ty::Id,
                         guard,
                     );
@@ -226,18 +226,19 @@ impl Emitter<'_> {
             },
             Base::Fresh => match (&s.fresh, s.slot) {
                 (Some(fresh), _) => fresh.clone(),
-                (None, Slot::Present(context)) => self.context_pointer(context, "run->memory->fresh"),
+                (None, Slot::Present(context)) => self.context_pointer(context, "HW_AT(run->memory->fresh)"),
                 (None, Slot::Any | Slot::Absent) => nothing(),
             },
-            Base::Global(context) => {
-                self.context_pointer(context, &format!("run->memory->globals[{}]", context.0))
-            }
+            Base::Global(context) => self.context_pointer(
+                context,
+                &format!("HW_AT(HW_AT(run->memory->globals)[{}])", context.0),
+            ),
             Base::Scratch => match (&s.scratch, self.module.scratch) {
                 (Some(scratch), _) => scratch.clone(),
                 (None, Some(id)) => {
                     let name = self.structure(id);
                     (
-                        At::Pointer(format!("(({name} *)run->memory->scratch)")),
+                        At::Pointer(format!("(({name} *)HW_AT(run->memory->scratch))")),
                         Ty::Struct(id),
                     )
                 }

@@ -21,8 +21,8 @@ impl Emitter<'_> {
             let values: Vec<String> = table.values.iter().map(|value| bare(*value, &table.ty)).collect();
             let rows: Vec<String> = values.chunks(8).map(|row| row.join(", ")).collect();
             self.helpers += &format!(
-                "HW_INLINE {ty} {name}(uint64_t i) {{\n    static const {ty} values[{len}] = {{\n        {},\n    }};\n    \
-                 return i < {len} ? values[i] : 0;\n}}\n\n",
+                "HW_INLINE {ty} {name}(uint64_t i) {{\n    static const {ty} values[{len}] HW_CONSTANT = {{\n        {},\n    }};\n    \
+                 return i < {len} ? HW_ITEM(values, i, {len}) : 0;\n}}\n\n",
                 rows.join(",\n        ")
             );
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
-use hawser_emit_c::{Marks, Options};
+use hawser_emit_c::{Emitted, Machine, Marks, Options};
 use hawser_interp::Interpreter;
 use hawser_ir::Module;
 
@@ -75,14 +75,7 @@ pub fn printed(name: &str, text: String) -> Result<Printed, String> {
 /// Prints a module as C.
 #[must_use]
 pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) -> Printed {
-    let emitted = hawser_emit_c::emit(
-        &module,
-        &Options {
-            marks: Marks::Nothing,
-            loadable: false,
-            ..Options::default()
-        },
-    );
+    let emitted = c_of(&module, Machine::Native);
     let (name, params) = (module.name.clone(), interpreter.params().to_vec());
     Printed {
         name,
@@ -93,6 +86,17 @@ pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) ->
         c: emitted.c,
         symbol: emitted.symbol,
     }
+}
+
+/// A module's C, without marks.
+#[must_use]
+pub fn c_of(module: &Module, machine: Machine) -> Emitted {
+    let options = Options {
+        machine,
+        marks: Marks::Nothing,
+        loadable: false,
+    };
+    hawser_emit_c::emit(module, &options)
 }
 
 /// Compiles several programs' C into one shared object in `folder`.

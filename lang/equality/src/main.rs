@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use hawser_emit_c::Machine;
 use hawser_equality::compile::Settings;
 use hawser_equality::{compile, generate, nodes, parent, shrink, worker};
 
@@ -16,7 +17,7 @@ usage:
   hawser-equality run [--programs N] [--first SEED] [--level 0|2] [--no-trap] [--jobs N] [--batch N] [--table]
   hawser-equality repeat --first SEED [--level 0|2] [--no-trap]     one program; shrunk when it fails
   hawser-equality print --first SEED                                its text
-  hawser-equality c --first SEED                                    its C
+  hawser-equality c --first SEED [--ebpf]                           its C, for the host or for the kernel
 `repeat` and `c` also take a program from a file: --text FILE
 ";
 
@@ -24,6 +25,7 @@ usage:
 struct Arguments {
     plan: parent::Plan,
     table: bool,
+    machine: Machine,
 }
 
 fn arguments(words: &[String]) -> Result<Arguments, String> {
@@ -35,7 +37,7 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
         settings: Settings::default(),
         text: None,
     };
-    let mut table = false;
+    let (mut table, mut machine) = (false, Machine::Native);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -50,10 +52,11 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
             "--text" => plan.text = Some(PathBuf::from(value()?)),
             "--no-trap" => plan.settings.trap = false,
             "--table" => table = true,
+            "--ebpf" => machine = Machine::Ebpf,
             _ => return Err(format!("unknown argument {word}\n{USAGE}")),
         }
     }
-    Ok(Arguments { plan, table })
+    Ok(Arguments { plan, table, machine })
 }
 
 fn main() -> ExitCode {
@@ -71,10 +74,8 @@ fn main() -> ExitCode {
         }
         "c" => {
             let text = text(&arguments.plan)?;
-            print!(
-                "{}",
-                compile::printed(&format!("random{}", arguments.plan.first), text)?.c
-            );
+            let printed = compile::printed(&format!("random{}", arguments.plan.first), text)?;
+            print!("{}", compile::c_of(&printed.module, arguments.machine).c);
             Ok(())
         }
         "worker" => {

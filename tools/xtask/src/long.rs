@@ -136,6 +136,23 @@ const MODES: &[Mode] = &[
         ],
     },
     Mode {
+        name: "equality-ebpf",
+        about: "random programs in the kernel, as root: 200, or `-- --programs 2000 --first 1000`",
+        command: &[
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-xdp",
+            "--features",
+            "ebpf",
+            "--test",
+            "kernel",
+            "--",
+            "random",
+        ],
+    },
+    Mode {
         name: "sessions",
         about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
         command: &[
@@ -253,7 +270,7 @@ pub(crate) fn exists(name: &str) -> bool {
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let Some((name, rest)) = arguments.split_first() else {
         for mode in MODES {
-            println!("{:<12} {}", mode.name, mode.about);
+            println!("{:<13} {}", mode.name, mode.about);
         }
         return Ok(());
     };

@@ -9,14 +9,14 @@ HW_INLINE void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by);
 
 static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
-        mtp_compute(run, event, ((struct work *)run->memory->globals[0]));
+        mtp_compute(run, event, ((struct work *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }
 
 static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
     do {
-        mtp_compute(run, event, ((struct work *)run->memory->globals[0]));
+        mtp_compute(run, event, ((struct work *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }

@@ -21,7 +21,7 @@ static uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
 
 static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
     do {
-        if (run->memory->fresh) {
+        if (HW_AT(run->memory->fresh)) {
             mtp_make_no_context(run, event);
         } else {
             mtp_make_absent(run, event);
@@ -30,13 +30,13 @@ static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
     if (run->outcome & 2)
         return run->outcome;
     uint64_t broken;
-    if (run->created && (broken = invariants_0(run, (struct counter *)run->memory->fresh)) != 0)
+    if (run->created && (broken = invariants_0(run, (struct counter *)HW_AT(run->memory->fresh))) != 0)
         return broken;
     return run->outcome;
 }
 
 static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event) {
-    struct counter *keyed = (struct counter *)run->memory->keyed;
+    struct counter *keyed = (struct counter *)HW_AT(run->memory->keyed);
     do {
         if (mtp_check(run, event, keyed))
             break;
@@ -64,10 +64,10 @@ static uint64_t chain_ask_0(hw_run *run, struct ask *event) {
 }
 
 HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev) {
-    struct counter *fresh = (struct counter *)run->memory->fresh;
+    struct counter *fresh = (struct counter *)HW_AT(run->memory->fresh);
     /* control.mtp:13 */
     {
-        struct counter *made = (struct counter *)run->memory->fresh;
+        struct counter *made = (struct counter *)HW_AT(run->memory->fresh);
         const hw_id made_id = hw_id_at(&made->head.id);
         *made = (struct counter){.limit = 10u};
         made->head.id = made_id;

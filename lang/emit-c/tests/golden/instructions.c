@@ -22,7 +22,7 @@ HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d);
 
 static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
     do {
-        if (run->memory->fresh) {
+        if (HW_AT(run->memory->fresh)) {
             mtp_make_no_context(run, event);
         } else {
             mtp_make_absent(run, event);
@@ -32,7 +32,7 @@ static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
 }
 
 static uint64_t chain_open_0_conn_0(hw_run *run, struct open *event) {
-    struct conn *keyed = (struct conn *)run->memory->keyed;
+    struct conn *keyed = (struct conn *)HW_AT(run->memory->keyed);
     do {
         mtp_more(run, event, keyed);
     } while (0);
@@ -52,7 +52,7 @@ static uint64_t chain_open_0(hw_run *run, struct open *event) {
 }
 
 static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event) {
-    struct conn *keyed = (struct conn *)run->memory->keyed;
+    struct conn *keyed = (struct conn *)HW_AT(run->memory->keyed);
     uint64_t *due = HW_NONE;
     if (keyed->rtx != 0 && (!due || keyed->rtx < *due))
         due = &keyed->rtx;
@@ -151,10 +151,10 @@ HW_FLAT HW_WIDE hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, 
 }
 
 HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev) {
-    struct conn *fresh = (struct conn *)run->memory->fresh;
+    struct conn *fresh = (struct conn *)HW_AT(run->memory->fresh);
     /* instructions.mtp:13 */
     {
-        struct conn *made = (struct conn *)run->memory->fresh;
+        struct conn *made = (struct conn *)HW_AT(run->memory->fresh);
         const hw_id made_id = hw_id_at(&made->head.id);
         memset(made, 0, 104);
         made->head.id = made_id;
@@ -215,7 +215,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     {
         hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
         run->at += sizeof(hw_unit_rec);
-        hw_new->header = (hw_record){HW_ADD_TX, (const void *)c != run->memory->keyed, 0, sizeof(hw_unit_rec)};
+        hw_new->header = (hw_record){HW_ADD_TX, (const void *)c != HW_AT(run->memory->keyed), 0, sizeof(hw_unit_rec)};
         hw_put_id(&hw_new->uid, &c->head.id);
         hw_new->addr = ev->addr;
         hw_new->len = (uint64_t)ev->len;

@@ -9,14 +9,14 @@ HW_INLINE uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y);
 
 static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
-        mtp_compute(run, event, ((struct numbers *)run->memory->globals[0]));
+        mtp_compute(run, event, ((struct numbers *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }
 
 static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
     do {
-        mtp_compute(run, event, ((struct numbers *)run->memory->globals[0]));
+        mtp_compute(run, event, ((struct numbers *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }

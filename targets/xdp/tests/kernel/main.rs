@@ -5,7 +5,9 @@ mod cable;
 mod chains;
 mod frames;
 mod lifetime;
+mod random;
 mod refusal;
+mod side;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,8 @@ use hawser_xdp::OpenError;
 
 const TESTS: &[Test] = tests![
     chains::chains_in_the_kernel_do_what_the_interpreter_does,
+    random::random_programs_do_the_same_in_the_kernel,
+    random::what_was_refused_once_runs_in_the_kernel,
     frames::those_to_us_are_ours_and_all_others_the_kernels,
     frames::the_kernel_beside_us_is_reached_as_before,
     frames::every_length_arrives_in_both_directions,
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["hold", name] => return lifetime::hold(name),
+        ["random", ref amount @ ..] => return random::long(amount),
         ["in-user-namespace"] => return refusal::in_user_namespace(),
         _ => {}
     }
