@@ -5,7 +5,7 @@
 //! (`aggregate`).
 
 use hawser_ir::abi::Id;
-use hawser_ir::{Base, ContextId, EventId, Func, FuncParam, IdPart, Instr, Place, StmtKind, Ty, When};
+use hawser_ir::{Base, ContextId, EventId, Func, IdPart, Instr, Place, StmtKind, Ty, When};
 use hawser_syntax::Diagnostic;
 
 use crate::codes;
@@ -129,7 +129,7 @@ impl Checker<'_> {
                         ..
                     }]
                 );
-                if !ids.is_empty() && !of_handle && declared(func, event) == Some(&body) {
+                if !ids.is_empty() && !of_handle && func.declared(event) == Some(&body) {
                     found.push(ids.iter().map(|id| self.widths(func, id)).collect());
                 }
             });
@@ -172,26 +172,7 @@ impl Checker<'_> {
         if place.base == Base::Fresh {
             return created(func);
         }
-        self.context_of(declared(func, place)?)
-    }
-}
-
-/// What the variable or the parameter that begins at a place was declared as.
-fn declared<'f>(func: &'f Func, place: &Place) -> Option<&'f Ty> {
-    match place.base {
-        Base::Local => func
-            .locals
-            .iter()
-            .find(|local| local.offset == place.offset)
-            .map(|local| &local.ty),
-        Base::Ref(n) => {
-            let refs = func.params.iter().filter_map(|param| match param {
-                FuncParam::Ref { ty, .. } => Some(ty),
-                FuncParam::Value { .. } => None,
-            });
-            refs.filter(|_| place.offset == 0).nth(usize::from(n))
-        }
-        Base::Event | Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch | Base::Blueprint => None,
+        self.context_of(func.declared(place)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A whole checked program: what `hawser check` produces and everything else reads.
 
-use crate::body::{Expr, Place, Span, Stmt};
+use crate::body::{Base, Expr, Place, Span, Stmt};
 use crate::offload::Offload;
 use crate::ty::{Field, OptListId, Struct, StructId, Ty};
 
@@ -230,6 +230,30 @@ pub struct Func {
     pub body: Vec<Stmt>,
     /// Where it stands.
     pub span: Span,
+}
+
+impl Func {
+    /// What the variable or the parameter that begins at a place was declared as.
+    #[must_use]
+    pub fn declared(&self, place: &Place) -> Option<&Ty> {
+        match place.base {
+            Base::Local => self
+                .locals
+                .iter()
+                .find(|local| local.offset == place.offset)
+                .map(|local| &local.ty),
+            Base::Ref(n) => {
+                let refs = self.params.iter().filter_map(|param| match param {
+                    FuncParam::Ref { ty, .. } => Some(ty),
+                    FuncParam::Value { .. } => None,
+                });
+                refs.filter(|_| place.offset == 0).nth(usize::from(n))
+            }
+            Base::Event | Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch | Base::Blueprint => {
+                None
+            }
+        }
+    }
 }
 
 /// A parameter of a function.
