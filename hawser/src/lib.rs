@@ -6,7 +6,7 @@
 //! | feature | modules | for whom |
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`MessageSocket`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
-//! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], faults in front of devices | the same in virtual time and under behaviour scripts |
+//! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], [`capabilities`], faults in front of devices | the same in virtual time and under behaviour scripts; what each target offers to programs |
 //! | `verbs` | [`verbs`] | memory of other processes, in libibverbs's words |
 //! | `xdp` | [`host::DeviceSpec::Xdp`] | the same on an interface by AF_XDP |
 //! | `ide` | [`lang::ide`] | what an editor asks about programs |
@@ -81,6 +81,8 @@
 #[cfg(feature = "sim")]
 pub mod trace;
 
+#[cfg(feature = "sim")]
+pub use hawser_capabilities as capabilities;
 #[cfg(feature = "lab")]
 pub use hawser_lab as lab;
 #[cfg(feature = "stack")]

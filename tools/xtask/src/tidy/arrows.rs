@@ -44,6 +44,7 @@ pub(super) const RULES: &[Rule] = &[
             "taps",
             "interact",
             "lab",
+            "targets/capabilities",
         ],
     },
     // Write a transport. Sockets of a program over a device, whatever the device.
@@ -198,6 +199,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         from: "targets",
         to: &["stack/engine", "lang/ir"],
+    },
+    // What targets offer, and what follows for a program, is read from its intermediate form alone.
+    Rule {
+        from: "targets/capabilities",
+        to: &["lang/ir"],
     },
     // A wire of the host by AF_XDP reads interfaces as the host's others do, and runs chains by a program's tables.
     Rule {
@@ -425,6 +431,7 @@ mod tests {
             ("targets/host", "stack/engine"),
             ("targets/xdp", "targets/host"),
             ("targets/sim", "lang/ir"),
+            ("hawser", "targets/capabilities"),
             ("stack/engine", "lang/ir"),
             ("stack/engine", "interact/bus"),
             ("session/machine", "carriers/carrier"),
@@ -457,6 +464,7 @@ mod tests {
             ("apps/cli", "stack/script"),
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
+            ("targets/capabilities", "stack/engine"),
             ("targets/host", "lab"),
             ("targets/host", "targets/xdp"),
             ("stack/engine", "lang/interp"),

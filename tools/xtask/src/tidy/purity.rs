@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "lang",
     "stack/engine",
     "stack/debug",
+    "targets/capabilities",
     "targets/scenario",
     "targets/sim",
     "select/policy",

@@ -1,0 +1,96 @@
+//! What a target offers: a `capabilities.toml`.
+
+use serde::Deserialize;
+
+use crate::offer::Offer;
+
+/// The targets by name, with their files.
+const TARGETS: [(&str, &str); 3] = [
+    ("host", include_str!("../../host/capabilities.toml")),
+    ("sim", include_str!("../../sim/capabilities.toml")),
+    ("xdp", include_str!("../../xdp/capabilities.toml")),
+];
+
+/// What a target offers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capabilities {
+    /// To a program: what its stack carries out, whoever runs the chains.
+    pub stack: Offer,
+    /// To chains that run in the kernel while the stack's thread sleeps; `None`: the stack's thread runs them all.
+    pub kernel: Option<Offer>,
+}
+
+/// Why there are no capabilities.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CapabilitiesError {
+    /// No target has the name.
+    #[error("there is no target `{name}`: there are {}", Capabilities::targets().collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The text states no capabilities.
+    #[error("no capabilities: {0}")]
+    Text(#[from] toml::de::Error),
+}
+
+impl Capabilities {
+    /// The names of all targets.
+    pub fn targets() -> impl Iterator<Item = &'static str> {
+        TARGETS.iter().map(|(name, _)| *name)
+    }
+
+    /// Those of a target.
+    ///
+    /// # Errors
+    /// [`CapabilitiesError::Unknown`].
+    pub fn of(target: &str) -> Result<Capabilities, CapabilitiesError> {
+        let found = TARGETS.iter().find(|(name, _)| *name == target);
+        let (_, text) = found.ok_or_else(|| CapabilitiesError::Unknown {
+            name: target.to_owned(),
+        })?;
+        Capabilities::read(text)
+    }
+
+    /// Those that a text states, as TOML.
+    ///
+    /// # Errors
+    /// [`CapabilitiesError::Text`]: what is no TOML, and a name that no instruction, source, queue or limit has.
+    pub fn read(text: &str) -> Result<Capabilities, CapabilitiesError> {
+        Ok(toml::from_str(text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_states_what_it_offers() {
+        for target in Capabilities::targets() {
+            let read = Capabilities::of(target);
+            assert!(read.is_ok(), "{target}: {read:?}");
+        }
+        let error = Capabilities::of("dpdk").expect_err("there is none");
+        assert_eq!(
+            error.to_string(),
+            "there is no target `dpdk`: there are host, sim, xdp"
+        );
+    }
+
+    #[test]
+    fn a_name_that_means_nothing_is_refused() {
+        let text = |instruction: &str, limit: &str| {
+            format!(
+                "[stack]\nsources = []\ninstructions = [\"{instruction}\"]\nexterns = []\nqueues = []\n\
+                 payload = true\ncrc = true\n[stack.limits]\n{limit} = 1\n"
+            )
+        };
+        assert!(Capabilities::read(&text("pkt_gen", "steps")).is_ok());
+        for (instruction, limit) in [("pkt_generate", "steps"), ("pkt_gen", "stpes")] {
+            let read = Capabilities::read(&text(instruction, limit));
+            assert!(matches!(read, Err(CapabilitiesError::Text(_))), "{read:?}");
+        }
+    }
+}

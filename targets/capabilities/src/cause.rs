@@ -1,0 +1,95 @@
+//! What brings events about.
+
+use std::collections::BTreeSet;
+
+use hawser_ir::visit::callees;
+use hawser_ir::{EventId, FuncId, Instr, Module, Parser, Source, Span, StmtKind, Ty, statements};
+
+/// All that bring an event about, each with its place.
+pub(crate) fn causes(module: &Module, event: EventId) -> Vec<(String, Option<Span>)> {
+    let parsers = module
+        .parsers
+        .iter()
+        .filter(|parser| given(module, parser, event).is_some());
+    let mut found: Vec<_> = parsers.map(|parser| of_parser(module, parser)).collect();
+    for context in &module.contexts {
+        let timers = context.timers.iter().filter(|timer| timer.event == event);
+        found.extend(timers.map(|timer| {
+            let text = format!("the timer `{}` of `{}`", timer.name, context.name);
+            (text, None)
+        }));
+    }
+    for func in &module.funcs {
+        statements(&func.body, &mut |stmt| match &stmt.kind {
+            StmtKind::Emit(Instr::Raise { event: raised, .. }) if *raised == event => {
+                found.push(("`raise`".to_owned(), Some(stmt.span)));
+            }
+            StmtKind::Emit(Instr::Extern { callee, .. }) => {
+                let called = &module.externs[callee.0 as usize];
+                if called.answer == Some(event) {
+                    found.push((format!("the extern `{}`", called.name), Some(stmt.span)));
+                }
+            }
+            _ => {}
+        });
+    }
+    found
+}
+
+fn of_parser(module: &Module, parser: &Parser) -> (String, Option<Span>) {
+    let text = match parser.source {
+        Source::Ip(protocol) => format!("packets of IP protocol {protocol}"),
+        Source::Udp(port) => format!("datagrams to UDP port {port}"),
+        Source::Trimmed(_) => "packets whose data were cut off".to_owned(),
+        Source::IcmpError => "ICMP errors".to_owned(),
+        Source::App(op) => format!("the application's request `{}`", op.name()),
+        Source::Start => "the stack's start".to_owned(),
+    };
+    (text, Some(module.funcs[parser.func.0 as usize].span))
+}
+
+/// Where a parser gives an event, if it does.
+pub(crate) fn given(module: &Module, parser: &Parser, event: EventId) -> Option<Span> {
+    let mut at = None;
+    for func in reached(module, parser.func) {
+        statements(
+            &module.funcs[func.0 as usize].body,
+            &mut |stmt| match &stmt.kind {
+                StmtKind::PushEvent { event: given, .. } if *given == event => {
+                    at.get_or_insert(stmt.span);
+                }
+                _ => {}
+            },
+        );
+    }
+    at
+}
+
+/// Where a parser gives events of a type ids, and how many.
+pub(crate) fn ids(module: &Module, parser: &Parser, event: EventId) -> Vec<(Span, usize)> {
+    let body = Ty::Struct(module.events[event.0 as usize].body);
+    let mut found = Vec::new();
+    for func in reached(module, parser.func) {
+        let func = &module.funcs[func.0 as usize];
+        statements(&func.body, &mut |stmt| {
+            if let StmtKind::SetIds { event, ids } = &stmt.kind
+                && func.declared(event) == Some(&body)
+                && !ids.is_empty()
+            {
+                found.push((stmt.span, ids.len()));
+            }
+        });
+    }
+    found
+}
+
+/// A function and all that it calls.
+pub(crate) fn reached(module: &Module, func: FuncId) -> BTreeSet<FuncId> {
+    let mut found = BTreeSet::from([func]);
+    let mut open = vec![func];
+    while let Some(func) = open.pop() {
+        let called = callees(&module.funcs[func.0 as usize].body);
+        open.extend(called.into_iter().filter(|func| found.insert(*func)));
+    }
+    found
+}

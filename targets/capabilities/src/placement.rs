@@ -1,0 +1,363 @@
+//! Where each chain of a program runs.
+
+use hawser_ir::{
+    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Processor, Source, StmtKind, When,
+    statements,
+};
+
+use crate::capabilities::Capabilities;
+use crate::cause::{causes, given, ids, reached};
+use crate::offer::{Instruction, Offer};
+use crate::packet::{goes_to_the_peer, may_carry_payload, obstacles};
+use crate::reason::{Reason, Reasons};
+use crate::walk::{Call, Walk};
+
+/// Where a chain runs while the stack's thread sleeps. A thread that is awake runs all chains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// In the kernel, and nothing that it can instruct wakes the stack's thread.
+    Kernel,
+    /// In the kernel; some of what it can instruct, or some of its frames, are left to the stack's thread.
+    Both,
+    /// In the stack's thread.
+    User,
+}
+
+impl Placement {
+    /// As tables write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::Kernel => "kernel",
+            Placement::Both => "both",
+            Placement::User => "user",
+        }
+    }
+}
+
+/// Where the chain of an event runs, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The event.
+    pub event: EventId,
+    /// Where its chain runs.
+    pub placement: Placement,
+    /// At least one. Of [`Placement::User`]: all that keep it there. Of the others: what it answers in the kernel, then what
+    /// is left to the stack's thread.
+    pub reasons: Vec<Reason>,
+}
+
+/// Where the chains of a program run on a target, by event.
+#[must_use]
+pub fn placements(module: &Module, capabilities: &Capabilities) -> Vec<Placed> {
+    let walk = Walk::over(module);
+    let events = (0..module.chains.len() as u32).map(EventId);
+    let place = |event| match &capabilities.kernel {
+        Some(offer) => {
+            let placing = Placing {
+                module,
+                walk: &walk,
+                offer,
+            };
+            placing.place(event)
+        }
+        None => Placed {
+            event,
+            placement: Placement::User,
+            reasons: vec![Reason {
+                text: "the target runs every chain in the stack's thread".to_owned(),
+                spans: Vec::new(),
+            }],
+        },
+    };
+    events.map(place).collect()
+}
+
+struct Placing<'a, 'm> {
+    module: &'m Module,
+    walk: &'a Walk<'m>,
+    /// Of the kernel.
+    offer: &'a Offer,
+}
+
+impl<'m> Placing<'_, 'm> {
+    fn place(&self, event: EventId) -> Placed {
+        let chain = &self.module.chains[event.0 as usize];
+        let mut reasons = Reasons::default();
+        if self.comes_by_packets(event, &mut reasons) {
+            self.limits(chain, &mut reasons);
+            self.contexts(event, chain, &mut reasons);
+            self.externs(event, chain, &mut reasons);
+        }
+        let placement = if reasons.is_empty() {
+            self.left(event, chain, &mut reasons)
+        } else {
+            Placement::User
+        };
+        Placed {
+            event,
+            placement,
+            reasons: reasons.into_vec(),
+        }
+    }
+
+    /// Whether packets bring the event about that come whole. What the kernel cannot do with them is a reason.
+    fn comes_by_packets(&self, event: EventId, reasons: &mut Reasons) -> bool {
+        let parsers = self.module.parsers.iter();
+        let parsers = parsers.filter(|parser| given(self.module, parser, event).is_some());
+        let is_offered = |parser: &&Parser| self.offer.sources.contains(&parser.source.into());
+        let (offered, others): (Vec<&Parser>, Vec<&Parser>) = parsers.partition(is_offered);
+        let whole = others
+            .into_iter()
+            .filter(|parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_)));
+        let parsers = if offered.is_empty() {
+            for (cause, span) in causes(self.module, event) {
+                reasons.add(format!("it comes from {cause}"), span);
+            }
+            if reasons.is_empty() {
+                reasons.add("nothing brings it about".to_owned(), None);
+            }
+            whole.collect()
+        } else {
+            offered
+        };
+        if !parsers.is_empty()
+            && parsers
+                .iter()
+                .all(|parser| ids(self.module, parser, event).is_empty())
+        {
+            let spans = parsers
+                .iter()
+                .filter_map(|parser| given(self.module, parser, event));
+            reasons.add("it has no id by which a context is found".to_owned(), spans);
+        }
+        if !self.offer.crc {
+            parsers.iter().for_each(|parser| self.crc(parser, reasons));
+        }
+        !parsers.is_empty()
+    }
+
+    fn crc(&self, parser: &Parser, reasons: &mut Reasons) {
+        for func in reached(self.module, parser.func) {
+            statements(&self.module.funcs[func.0 as usize].body, &mut |stmt| {
+                let StmtKind::Extract { blueprint, .. } = &stmt.kind else {
+                    return;
+                };
+                let blueprint = &self.module.blueprints[blueprint.0 as usize];
+                if blueprint.crc().is_some() {
+                    let text = format!("the payload is checked, by the CRC-32 of `{}`", blueprint.name);
+                    reasons.add(text, Some(stmt.span));
+                }
+            });
+        }
+    }
+
+    fn limits(&self, chain: &Chain, reasons: &mut Reasons) {
+        let limits = &self.offer.limits;
+        let types = self.module.contexts.len() as u64;
+        let largest = self
+            .keyed(chain)
+            .map(|context| self.module.context_size(context) as u64);
+        for (what, value, limit) in [
+            ("steps", chain.bounds.steps, limits.steps),
+            (
+                "bytes of records",
+                chain.bounds.record_bytes.into(),
+                limits.record_bytes,
+            ),
+            (
+                "bytes of a context",
+                largest.max().unwrap_or(0),
+                limits.context_bytes,
+            ),
+            ("types of contexts", types, limits.context_types),
+        ] {
+            if let Some(limit) = limit.filter(|limit| value > *limit) {
+                reasons.add(format!("it takes up to {value} {what}, more than {limit}"), None);
+            }
+        }
+    }
+
+    /// The types of contexts on which a chain's processors run.
+    fn keyed(&self, chain: &Chain) -> impl Iterator<Item = ContextId> {
+        let contexts = (0..self.module.contexts.len() as u32).map(ContextId);
+        let is_keyed = |id: &ContextId| {
+            self.module.contexts[id.0 as usize].granularity != Granularity::Global
+                && chain
+                    .processors
+                    .iter()
+                    .any(|p| p.when == When::Always || p.when == When::Found(*id))
+        };
+        contexts.filter(is_keyed)
+    }
+
+    /// Whether an event's chain can make a context where it finds one of this type.
+    fn makes_on(&self, event: EventId, chain: &Chain, found: ContextId) -> bool {
+        let creators = self.module.creators.get(event.0 as usize);
+        let makes = |creators: &Vec<When>| {
+            creators
+                .iter()
+                .any(|when| matches!(when, When::Always) || *when == When::Found(found))
+        };
+        chain.creates.is_some() && creators.is_none_or(makes)
+    }
+
+    /// Whether a processor runs in the kernel in some case.
+    fn runs(&self, event: EventId, chain: &Chain, processor: &Processor) -> bool {
+        self.keyed(chain).any(|found| {
+            (processor.when == When::Always || processor.when == When::Found(found))
+                && !self.makes_on(event, chain, found)
+        })
+    }
+
+    /// Whether it runs on a context that is found, and makes none there.
+    fn contexts(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) {
+        if chain
+            .processors
+            .iter()
+            .any(|processor| self.runs(event, chain, processor))
+        {
+            return;
+        }
+        self.rest(event, chain, reasons);
+        if reasons.is_empty() {
+            reasons.add("it has no context of its own".to_owned(), None);
+        }
+    }
+
+    /// What happens with frames that are left to the stack's thread as they came.
+    fn rest(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) {
+        for processor in &chain.processors {
+            if matches!(processor.when, When::NotFound | When::Always) {
+                let span = self.module.funcs[processor.func.0 as usize].span;
+                let text = "a frame for which no context is found is the stack's".to_owned();
+                reasons.add(text, Some(span));
+            }
+            if self.runs(event, chain, processor) {
+                continue;
+            }
+            self.walk.instructions(processor, &mut |_, stmt, instr| {
+                if let Instr::NewCtx { context } = instr {
+                    let made = &self.module.contexts[context.0 as usize].name;
+                    let text = format!("a frame that may make a context `{made}` is the stack's");
+                    reasons.add(text, Some(stmt.span));
+                }
+            });
+        }
+    }
+
+    fn externs(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) {
+        self.instructions(event, chain, &mut |_, stmt, instr| {
+            if let Instr::Extern { callee, .. } = instr {
+                let name = &self.module.externs[callee.0 as usize].name;
+                if !self.offer.externs.contains(name) {
+                    reasons.add(format!("it calls the extern `{name}`"), Some(stmt.span));
+                }
+            }
+        });
+    }
+
+    /// The instructions of all processors that run in the kernel.
+    fn instructions(
+        &self,
+        event: EventId,
+        chain: &Chain,
+        visit: &mut dyn FnMut(&[Call], &'m hawser_ir::Stmt, &'m Instr),
+    ) {
+        let processors = chain.processors.iter();
+        for processor in processors.filter(|processor| self.runs(event, chain, processor)) {
+            self.walk.instructions(processor, visit);
+        }
+    }
+
+    /// What a chain that runs in the kernel answers there, and what of it is left to the stack's thread.
+    fn left(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) -> Placement {
+        let (mut answers, mut left) = (Reasons::default(), Reasons::default());
+        self.instructions(
+            event,
+            chain,
+            &mut |calls, stmt, instr| match Instruction::of(instr) {
+                Some(Instruction::PktGen) => {
+                    let mut found = obstacles(self.module, instr, self.offer);
+                    let name = self.blueprint(instr);
+                    if !goes_to_the_peer(self.walk, calls, instr) {
+                        found.push(format!("`{name}` may go to another host than the frame's sender"));
+                    }
+                    let is_payload =
+                        !self.offer.payload && may_carry_payload(self.module, self.walk, calls, instr);
+                    if found.is_empty() {
+                        let unless = if is_payload {
+                            ", unless it carries payload"
+                        } else {
+                            ""
+                        };
+                        answers.add(
+                            format!("`{name}` goes back to the frame's sender{unless}"),
+                            Some(stmt.span),
+                        );
+                    }
+                    if is_payload {
+                        found.push(format!("`{name}` may carry payload"));
+                    }
+                    found.into_iter().for_each(|text| left.add(text, Some(stmt.span)));
+                }
+                Some(instruction) if !self.offer.instructions.contains(&instruction) => {
+                    let name = instruction.name();
+                    left.add(
+                        format!("`{name}` is carried out by the stack's thread"),
+                        Some(stmt.span),
+                    );
+                }
+                Some(_) | None => {}
+            },
+        );
+        if !answers.is_empty() && chain.bounds.packets > 1 {
+            let text = format!(
+                "of up to {} packets one goes back in the frame's place",
+                chain.bounds.packets
+            );
+            left.add(text, None);
+        }
+        self.later_ids(event, &mut left);
+        self.rest(event, chain, &mut left);
+        let placement = if left.is_empty() {
+            Placement::Kernel
+        } else {
+            Placement::Both
+        };
+        for reason in answers.into_vec().into_iter().chain(left.into_vec()) {
+            reasons.add(reason.text, reason.spans);
+        }
+        if reasons.is_empty() {
+            reasons.add("it changes contexts and timers alone".to_owned(), None);
+        }
+        placement
+    }
+
+    /// Ids beyond those by which a context is looked up in the kernel.
+    fn later_ids(&self, event: EventId, reasons: &mut Reasons) {
+        let Some(limit) = self.offer.limits.ids else {
+            return;
+        };
+        let parsers = self.module.parsers.iter();
+        for parser in parsers.filter(|parser| self.offer.sources.contains(&parser.source.into())) {
+            let ids = ids(self.module, parser, event).into_iter();
+            let spans = ids
+                .filter(|(_, count)| *count as u64 > limit)
+                .map(|(span, _)| span);
+            for span in spans {
+                let next = limit + 1;
+                let text =
+                    format!("a frame whose context only id {next} or a later one finds is the stack's");
+                reasons.add(text, Some(span));
+            }
+        }
+    }
+
+    fn blueprint(&self, instr: &Instr) -> &'m str {
+        match instr {
+            Instr::PktGen { blueprint, .. } => &self.module.blueprints[blueprint.0 as usize].name,
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Small programs, of each of which one thing is known.
+
+use std::path::Path;
+
+use hawser_driver::{Memory, compile_with};
+use hawser_ir::Module;
+
+use crate::{Capabilities, Offer, Placement, lacks, placements};
+
+/// A program of a packet, a connection and a listener. `take` is what happens on a connection, `more` are declarations,
+/// processors of the same chain are `chain`.
+struct Program<'a> {
+    take: &'a str,
+    more: &'a str,
+    chain: &'a str,
+    ids: &'a str,
+    source: &'a str,
+}
+
+const PLAIN: Program<'static> = Program {
+    take: "",
+    more: "",
+    chain: "take",
+    ids: "flow_id id(i.src_ip, h.port);  set_flow_id(e, id);",
+    source: "ip(253)",
+};
+
+impl Program<'_> {
+    fn text(&self) -> String {
+        let Program {
+            take,
+            more,
+            chain,
+            ids,
+            source,
+        } = self;
+        format!(
+            "event came : NET_EVENT {{ ip_addr_t from; uint16 port; addr_t addr; uint32 len; }}\n\
+             event late : TIMER_EVENT {{ }}\n\
+             context conn {{ ip_addr_t peer; uint64 n; timer_t tick -> late; }}\n\
+             context all {{ list<ip_addr_t, 4> hosts; uint64 n; }}\n\
+             pkt_bp head {{ uint16 port; uint16 kind; data_t data; }}\n\
+             sched nic = PRIO(2) {{ control: FIFO, ranked: RANK }};\n\
+             {more}\n\
+             void take(came ev, conn c, all a) {{ c.n += 1; {take} }}\n\
+             void wake(late ev, conn c) {{ c.n += 1; }}\n\
+             void make(came ev, no_ctx none) {{ conn c = new_ctx{{peer: ev.from}}; emit timer_start(c.tick, 1s); }}\n\
+             list<event_t> parse(pkt_t p, IPheader i) {{\n\
+             list<event_t> out; head h; p.extract(h); came e; e.from = i.src_ip; e.port = h.port;\n\
+             e.addr = h.data.addr; e.len = h.data.len; {ids} out.add(e); return out; }}\n\
+             dispatch d {{ came -> {{{chain}}}; late -> {{wake}}; }}\n\
+             deploy {{ register_ep_chains(d); register_pkt_sched(nic); register_ctx_spec(all, GLOBAL);\n\
+             register_ev_parser(parse, {source}); }}\n"
+        )
+    }
+
+    fn module(&self) -> Module {
+        let text = self.text();
+        let compilation = compile_with(&Memory::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
+        assert!(!compilation.failed(), "{}", compilation.render(false));
+        compilation.module.expect("no error, so a module")
+    }
+
+    /// Where the chain of `came` runs, with its reasons and their lines' texts.
+    fn placed(&self, capabilities: &Capabilities) -> (Placement, Vec<String>) {
+        let module = self.module();
+        let event = module.events.iter().position(|event| event.name == "came");
+        let placed = placements(&module, capabilities).swap_remove(event.expect("it is there"));
+        let reasons = placed.reasons.into_iter().map(|reason| reason.text);
+        (placed.placement, reasons.collect())
+    }
+}
+
+fn xdp() -> Capabilities {
+    Capabilities::of("xdp").expect("a target")
+}
+
+fn kernel(change: impl Fn(&mut Offer)) -> Capabilities {
+    let mut capabilities = xdp();
+    change(capabilities.kernel.as_mut().expect("chains run in the kernel"));
+    capabilities
+}
+
+const BACK: &str = "IPheader ip; ip.dst_ip = c.peer; head h; h.port = 1; emit pkt_gen(ip, h);";
+
+#[test]
+fn state_and_answers_are_the_kernels_all_else_is_left() {
+    let host = "`head` may go to another host than the frame's sender";
+    let back = "`head` goes back to the frame's sender";
+    let cases: &[(&str, Placement, &[&str])] = &[
+        ("", Placement::Kernel, &["it changes contexts and timers alone"]),
+        (
+            "emit timer_start(c.tick, 1s);",
+            Placement::Kernel,
+            &["it changes contexts and timers alone"],
+        ),
+        (BACK, Placement::Kernel, &[back]),
+        (
+            "IPheader ip; ip.dst_ip = ev.from; head h; emit pkt_gen(ip, h);",
+            Placement::Kernel,
+            &[back],
+        ),
+        (
+            "IPheader ip; head h; emit pkt_gen(ip, h);",
+            Placement::Both,
+            &[host],
+        ),
+        (
+            "IPheader ip; ip.dst_ip = a.hosts[0]; head h; emit pkt_gen(ip, h);",
+            Placement::Both,
+            &[host],
+        ),
+        (
+            "IPheader ip; ip.dst_ip = ipv4(1); head h; emit pkt_gen(ip, h);",
+            Placement::Both,
+            &[host],
+        ),
+        (
+            "IPheader ip; ip.dst_ip = c.peer; if (ev.len > 9) ip.dst_ip = a.hosts[1]; head h; emit pkt_gen(ip, h);",
+            Placement::Both,
+            &[host],
+        ),
+        (
+            "IPheader ip; ip.dst_ip = c.peer; head h; if (ev.len > 9) h.data = data(c.self, 0, 5); emit pkt_gen(ip, h);",
+            Placement::Both,
+            &[
+                "`head` goes back to the frame's sender, unless it carries payload",
+                "`head` may carry payload",
+            ],
+        ),
+        (
+            "IPheader ip; ip.dst_ip = c.peer; head h; emit pkt_gen(ip, h, queue nic.ranked, rank 1);",
+            Placement::Both,
+            &["`head` goes through the queue `nic.ranked` (RANK)"],
+        ),
+        (
+            "emit notify(EOF);",
+            Placement::Both,
+            &["`notify` is carried out by the stack's thread"],
+        ),
+        (
+            "emit add_rx_data_seg(ev.addr, ev.len, c.self, 0); emit del_ctx();",
+            Placement::Both,
+            &[
+                "`add_rx_data_seg` is carried out by the stack's thread",
+                "`del_ctx` is carried out by the stack's thread",
+            ],
+        ),
+    ];
+    for (take, placement, reasons) in cases {
+        let placed = Program { take, ..PLAIN }.placed(&xdp());
+        let reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
+        assert_eq!(placed, (*placement, reasons), "{take}");
+    }
+}
+
+#[test]
+fn what_helpers_put_into_a_packet_is_found() {
+    let more = "void address(IPheader ip, conn c, all a, bool all_of_them) { ip.dst_ip = c.peer;\n\
+                if (all_of_them) relay(ip, a); }\n\
+                void relay(IPheader ip, all a) { ip.dst_ip = a.hosts[2]; }\n\
+                void fill(head h, conn c) { h.port = 3; load(h, c); }\n\
+                void load(head h, conn c) { h.data = data(c.self, 0, 5); }\n\
+                void send(IPheader ip, head h) { emit pkt_gen(ip, h); }\n\
+                void wait(conn c) { emit timer_start(c.tick, 1s); }";
+    let take = |body| {
+        Program {
+            take: body,
+            more,
+            ..PLAIN
+        }
+        .placed(&xdp())
+        .1
+    };
+    assert_eq!(
+        take("wait(c); IPheader ip; ip.dst_ip = c.peer; head h; h.port = 3; send(ip, h);"),
+        ["`head` goes back to the frame's sender"]
+    );
+    assert_eq!(
+        take("IPheader ip; ip.dst_ip = c.peer; head h; fill(h, c); send(ip, h);"),
+        [
+            "`head` goes back to the frame's sender, unless it carries payload",
+            "`head` may carry payload"
+        ]
+    );
+    assert_eq!(
+        take("IPheader ip; address(ip, c, a, false); head h; send(ip, h);"),
+        ["`head` may go to another host than the frame's sender"]
+    );
+}
+
+#[test]
+fn of_lists_it_is_not_known_which_element_is_meant() {
+    let more = "struct two { uint64 a, b, c;  ip_addr_t host; }\n\
+                void set(two w, all a) { w.host = a.hosts[0]; }";
+    let begin = "IPheader ip; head h; list<two, 2> l; l[0].host = c.peer;";
+    let end = "ip.dst_ip = l[0].host; emit pkt_gen(ip, h);";
+    for (between, reason) in [
+        ("", "`head` goes back to the frame's sender"),
+        (
+            "set(l[1], a);",
+            "`head` may go to another host than the frame's sender",
+        ),
+        (
+            "two w; w.host = a.hosts[0]; l.push_back(w);",
+            "`head` may go to another host than the frame's sender",
+        ),
+    ] {
+        let take = format!("{begin} {between} {end}");
+        let placed = Program {
+            take: &take,
+            more,
+            ..PLAIN
+        }
+        .placed(&xdp());
+        assert_eq!(placed.1, [reason], "{between}");
+    }
+}
+
+#[test]
+fn a_packet_with_a_crc_is_the_stacks() {
+    let more = "pkt_bp sealed { uint16 port; crc32_t sum over (this); }";
+    let take = "IPheader ip; ip.dst_ip = c.peer; sealed s; emit pkt_gen(ip, s);";
+    let placed = Program { take, more, ..PLAIN }.placed(&xdp());
+    let reason = "`sealed` ends with a CRC-32 of all of it".to_owned();
+    assert_eq!(placed, (Placement::Both, vec![reason]));
+}
+
+#[test]
+fn of_several_packets_one_goes_back() {
+    let two = format!("{{ {BACK} }} {{ {BACK} }}");
+    let (placement, reasons) = Program { take: &two, ..PLAIN }.placed(&xdp());
+    assert_eq!(placement, Placement::Both);
+    assert_eq!(
+        reasons[1],
+        "of up to 2 packets one goes back in the frame's place"
+    );
+}
+
+#[test]
+fn frames_that_find_no_context_are_the_stacks() {
+    let stacks = "a frame for which no context is found is the stack's";
+    let makes = "a frame that may make a context `conn` is the stack's";
+    let more = "context door { uint64 n; }\n\
+                void open(came ev, door l) { conn c = new_ctx{peer: ev.from}; emit notify(EOF); }";
+    let of = |chain| Program { chain, more, ..PLAIN }.placed(&xdp());
+    assert_eq!(of("open"), (Placement::User, vec![makes.to_owned()]));
+    // What the processor issues that makes one is of no frame that the kernel takes.
+    assert_eq!(of("take, open"), (Placement::Both, vec![makes.to_owned()]));
+    assert_eq!(of("take, make").0, Placement::Both);
+    assert_eq!(of("take, make").1, [stacks, makes]);
+    assert_eq!(
+        of("make"),
+        (Placement::User, vec![stacks.to_owned(), makes.to_owned()])
+    );
+}
+
+#[test]
+fn frames_that_find_their_context_by_a_later_id_are_the_stacks() {
+    let ids = "flow_id id(i.src_ip, h.port);  flow_id port(h.port);  set_flow_id(e, id, port);";
+    let two = Program { ids, ..PLAIN };
+    let (placement, reasons) = two.placed(&xdp());
+    assert_eq!(placement, Placement::Both);
+    assert_eq!(
+        reasons,
+        ["a frame whose context only id 2 or a later one finds is the stack's"]
+    );
+    let both = kernel(|offer| offer.limits.ids = Some(2));
+    assert_eq!(two.placed(&both).0, Placement::Kernel);
+}
+
+#[test]
+fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
+    let user = |program: Program<'_>, capabilities: &Capabilities, reason: &str| {
+        let (placement, reasons) = program.placed(capabilities);
+        assert_eq!(placement, Placement::User, "{reasons:?}");
+        assert!(reasons.iter().any(|found| found == reason), "{reasons:?}");
+    };
+    let externs = Program {
+        take: "ask(c);",
+        more: "extern instr_t look_up(uint64 n) -> found;\nevent found : EVENT { uint64 value; }\n\
+               void ask(conn c) { emit look_up(c.n) -> found; }",
+        ..PLAIN
+    };
+    user(externs, &xdp(), "it calls the extern `look_up`");
+    let bare = Program { ids: "", ..PLAIN };
+    user(bare, &xdp(), "it has no id by which a context is found");
+    let udp = Program {
+        source: "udp(9)",
+        ..PLAIN
+    };
+    user(udp, &xdp(), "it comes from datagrams to UDP port 9");
+    let trimmed = Program {
+        source: "trimmed(253)",
+        ..PLAIN
+    };
+    user(trimmed, &xdp(), "it comes from packets whose data were cut off");
+    let steps = PLAIN.module().chains[0].bounds.steps;
+    let exactly = kernel(|offer| offer.limits.steps = Some(steps));
+    assert_eq!(PLAIN.placed(&exactly).0, Placement::Kernel);
+    let below = kernel(|offer| offer.limits.steps = Some(steps - 1));
+    user(
+        PLAIN,
+        &below,
+        &format!("it takes up to {steps} steps, more than {}", steps - 1),
+    );
+    let notice = Program {
+        take: "emit notify(EOF);",
+        ..PLAIN
+    };
+    // A notice is 88 bytes: `NotifyRec`.
+    let short = kernel(|offer| offer.limits.record_bytes = Some(87));
+    user(notice, &short, "it takes up to 88 bytes of records, more than 87");
+    // Its header and 16 + 8 + 8 bytes.
+    let small = kernel(|offer| offer.limits.context_bytes = Some(71));
+    user(
+        PLAIN,
+        &small,
+        "it takes up to 72 bytes of a context, more than 71",
+    );
+}
+
+#[test]
+fn events_of_others_than_packets_name_what_brings_them() {
+    let module = PLAIN.module();
+    let late = module.events.iter().position(|event| event.name == "late");
+    let placed = placements(&module, &xdp()).swap_remove(late.expect("it is there"));
+    assert_eq!(placed.placement, Placement::User);
+    assert_eq!(placed.reasons[0].text, "it comes from the timer `tick` of `conn`");
+}
+
+#[test]
+fn a_reason_names_the_lines_of_its_construct() {
+    let program = Program {
+        take: "\nemit notify(EOF);",
+        ..PLAIN
+    };
+    let (module, text) = (program.module(), program.text());
+    let placed = placements(&module, &xdp());
+    let span = placed[0].reasons[0].spans[0];
+    assert_eq!(&text[span.start as usize..span.end as usize], "emit notify(EOF);");
+}
+
+#[test]
+fn a_crc_over_the_payload_is_checked_by_the_stack() {
+    let text = PLAIN
+        .text()
+        .replace("data_t data; }", "crc32_t sum over (this); data_t data; }");
+    let compilation = compile_with(&Memory::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
+    assert!(!compilation.failed(), "{}", compilation.render(false));
+    let module = compilation.module.expect("no error, so a module");
+    let placed = placements(&module, &xdp());
+    assert_eq!(placed[0].placement, Placement::User);
+    assert_eq!(
+        placed[0].reasons[0].text,
+        "the payload is checked, by the CRC-32 of `head`"
+    );
+    assert_eq!(lacks(&module, &Capabilities::of("host").expect("a target")), []);
+}
+
+#[test]
+fn a_target_without_a_kernel_runs_all_in_the_stack() {
+    let host = Capabilities::of("host").expect("a target");
+    assert_eq!(PLAIN.placed(&host).0, Placement::User);
+    assert_eq!(lacks(&PLAIN.module(), &host), []);
+}
+
+#[test]
+fn what_a_program_lacks_is_named_with_its_place() {
+    let externs = Program {
+        take: "emit look_up(c.n) -> found;",
+        more: "extern instr_t look_up(uint64 n) -> found;\nevent found : EVENT { uint64 value; }",
+        ..PLAIN
+    };
+    let host = Capabilities::of("host").expect("a target");
+    let missing = lacks(&externs.module(), &host);
+    assert_eq!(missing.len(), 1);
+    assert_eq!(missing[0].text, "there is no extern `look_up`");
+    assert_eq!(missing[0].spans.len(), 1);
+    let texts = |program: Program<'_>, capabilities: &Capabilities| -> Vec<String> {
+        let missing = lacks(&program.module(), capabilities);
+        missing.into_iter().map(|reason| reason.text).collect()
+    };
+    let udp = Program {
+        source: "udp(9)",
+        ..PLAIN
+    };
+    assert_eq!(
+        texts(udp, &xdp()),
+        [
+            "none of its chains can run in the kernel",
+            "it comes from datagrams to UDP port 9"
+        ]
+    );
+    let mut poor = host;
+    poor.stack.sources.clear();
+    poor.stack.instructions.clear();
+    poor.stack.payload = false;
+    poor.stack.queues.clear();
+    poor.stack.limits.steps = Some(1);
+    let sends = Program { take: BACK, ..PLAIN };
+    let found = texts(sends, &poor);
+    for text in [
+        "nothing feeds its parser `parse`",
+        "there is no instruction `pkt_gen`",
+        "`head` goes through the queue `default` (FIFO)",
+        "packets carry no payload",
+    ] {
+        assert!(found.iter().any(|found| found == text), "{found:?}");
+    }
+}

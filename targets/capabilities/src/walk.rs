@@ -1,0 +1,267 @@
+//! A walk over the instructions that a processor can issue, and over what has been put into a place before.
+//!
+//! It follows calls, and knows for each reference parameter what it refers to. It does not follow the order of statements,
+//! nor conditions: what may be is taken for what is.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use hawser_ir::visit::own_calls;
+use hawser_ir::{
+    Arg, Base, ContainerOp, FuncId, Instr, Layout, Module, Place, Processor, Stmt, StmtKind, Ty, statements,
+};
+
+use crate::cause::reached;
+
+/// A region that lives longer than one statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Root {
+    /// The variables of the n-th function of the calls under way.
+    Frame(usize),
+    /// A region of the chain: never [`Base::Local`] or [`Base::Ref`].
+    Chain(Base),
+}
+
+/// Bytes of a region.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Bytes {
+    root: Root,
+    range: Range<u64>,
+    /// Somewhere among them: in a list, of which it is not known which element is meant.
+    is_within: bool,
+}
+
+impl Bytes {
+    fn overlaps(&self, other: &Bytes) -> bool {
+        self.root == other.root && self.range.start < other.range.end && other.range.start < self.range.end
+    }
+
+    fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// `len` bytes from the `from`-th on.
+    pub(crate) fn part(&self, from: u64, len: u64) -> Bytes {
+        let start = self.range.start + from;
+        let range = if self.is_within {
+            self.range.clone()
+        } else {
+            start..start + len
+        };
+        Bytes { range, ..*self }
+    }
+}
+
+/// A function of the calls under way, with what its reference parameters refer to.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    func: FuncId,
+    refs: Vec<Bytes>,
+}
+
+/// What was put somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// A copy of bytes of this region of the chain.
+    From(Base),
+    /// Something computed.
+    Made,
+}
+
+pub(crate) struct Walk<'m> {
+    module: &'m Module,
+    member_sizes: Vec<u32>,
+    /// By function, whether it or one that it calls issues instructions.
+    issues: Vec<bool>,
+}
+
+impl<'m> Walk<'m> {
+    pub(crate) fn over(module: &'m Module) -> Walk<'m> {
+        let own: Vec<bool> = module.funcs.iter().map(|func| issues(&func.body)).collect();
+        let of = |func| reached(module, func).iter().any(|func| own[func.0 as usize]);
+        Walk {
+            module,
+            member_sizes: module.member_sizes(),
+            issues: (0..module.funcs.len() as u32)
+                .map(|func| of(FuncId(func)))
+                .collect(),
+        }
+    }
+
+    /// Shows each instruction that a processor can issue, with the statement and the calls that lead there.
+    pub(crate) fn instructions(
+        &self,
+        processor: &Processor,
+        visit: &mut dyn FnMut(&[Call], &'m Stmt, &'m Instr),
+    ) {
+        let refs = processor.args.iter().map(|place| self.bytes(&[], place));
+        let call = Call {
+            func: processor.func,
+            refs: refs.collect(),
+        };
+        self.visit(&mut vec![call], &mut HashSet::new(), visit);
+    }
+
+    fn visit(
+        &self,
+        calls: &mut Vec<Call>,
+        seen: &mut HashSet<(FuncId, Vec<Bytes>)>,
+        visit: &mut dyn FnMut(&[Call], &'m Stmt, &'m Instr),
+    ) {
+        statements(self.body(calls), &mut |stmt| {
+            if let StmtKind::Emit(instr) = &stmt.kind {
+                visit(calls, stmt, instr);
+            }
+            own_calls(stmt, |func, args| {
+                if !self.issues[func.0 as usize] {
+                    return;
+                }
+                let call = self.call(calls, func, args);
+                // What refers to nobody's variables is the same wherever it is called.
+                let is_same = call.refs.iter().all(|bytes| matches!(bytes.root, Root::Chain(_)));
+                if is_same && !seen.insert((func, call.refs.clone())) {
+                    return;
+                }
+                calls.push(call);
+                self.visit(calls, seen, visit);
+                calls.pop();
+            });
+        });
+    }
+
+    /// What may have been put into bytes of the variables of a function under way; for bytes of a region of the chain: that
+    /// region. Nothing: they are as they were declared.
+    pub(crate) fn put(&self, calls: &[Call], bytes: &Bytes) -> Vec<Put> {
+        let mut found = Vec::new();
+        self.follow(calls, bytes, &mut HashSet::new(), &mut found);
+        found
+    }
+
+    fn follow(
+        &self,
+        calls: &[Call],
+        bytes: &Bytes,
+        seen: &mut HashSet<(Vec<FuncId>, Bytes)>,
+        found: &mut Vec<Put>,
+    ) {
+        match bytes.root {
+            Root::Chain(base) => found.push(Put::From(base)),
+            Root::Frame(depth) => {
+                let mut calls = calls[..=depth].to_vec();
+                let key = calls.iter().map(|call| call.func).collect();
+                if seen.insert((key, bytes.clone())) {
+                    self.writes(&mut calls, bytes, seen, found);
+                }
+            }
+        }
+    }
+
+    /// What the innermost function, and those that it hands the bytes to, put there.
+    fn writes(
+        &self,
+        calls: &mut Vec<Call>,
+        bytes: &Bytes,
+        seen: &mut HashSet<(Vec<FuncId>, Bytes)>,
+        found: &mut Vec<Put>,
+    ) {
+        statements(self.body(calls), &mut |stmt| {
+            let made = |place: &Place| self.bytes(calls, place).overlaps(bytes);
+            match &stmt.kind {
+                StmtKind::Copy(to, from) if made(to) => {
+                    let (to, from) = (self.bytes(calls, to), self.bytes(calls, from));
+                    let skipped = bytes.range.start.saturating_sub(to.range.start);
+                    let len = bytes.len().min(to.len()).min(from.len());
+                    self.follow(calls, &from.part(skipped, len), seen, found);
+                }
+                kind if targets(kind).into_iter().any(made) => found.push(Put::Made),
+                _ => {}
+            }
+            own_calls(stmt, |func, args| {
+                let call = self.call(calls, func, args);
+                if call.refs.iter().any(|given| given.overlaps(bytes)) {
+                    calls.push(call);
+                    self.writes(calls, bytes, seen, found);
+                    calls.pop();
+                }
+            });
+        });
+    }
+
+    fn body(&self, calls: &[Call]) -> &'m [Stmt] {
+        let func = calls.last().map(|call| call.func.0 as usize);
+        func.map_or(&[], |func| &self.module.funcs[func].body)
+    }
+
+    fn call(&self, calls: &[Call], func: FuncId, args: &[Arg]) -> Call {
+        let refs = args.iter().filter_map(|arg| match arg {
+            Arg::Ref(place) => Some(self.bytes(calls, place)),
+            Arg::Value(_) => None,
+        });
+        Call {
+            func,
+            refs: refs.collect(),
+        }
+    }
+
+    /// The bytes of a place that the innermost function names.
+    pub(crate) fn bytes(&self, calls: &[Call], place: &Place) -> Bytes {
+        let from = u64::from(place.offset);
+        let len = match place.steps.first() {
+            Some(step) => u64::from(step.header) + u64::from(step.cap) * u64::from(step.stride),
+            None => self.size(&place.ty),
+        };
+        let own = |root| Bytes {
+            root,
+            range: from..from + len,
+            is_within: false,
+        };
+        let bytes = match place.base {
+            Base::Local => own(Root::Frame(calls.len().saturating_sub(1))),
+            Base::Ref(n) => match calls.last().and_then(|call| call.refs.get(usize::from(n))) {
+                Some(given) => given.part(from, len),
+                None => own(Root::Chain(place.base)),
+            },
+            base => own(Root::Chain(base)),
+        };
+        Bytes {
+            is_within: bytes.is_within || !place.steps.is_empty(),
+            ..bytes
+        }
+    }
+
+    fn size(&self, ty: &Ty) -> u64 {
+        let layout = Layout {
+            structs: &self.module.structs,
+            member_size: &self.member_sizes,
+        };
+        layout.size(ty).into()
+    }
+}
+
+fn issues(body: &[Stmt]) -> bool {
+    let mut issues = false;
+    statements(body, &mut |stmt| issues |= matches!(stmt.kind, StmtKind::Emit(_)));
+    issues
+}
+
+/// The places that a statement sets to something that is no copy of another place, nor what a variable begins with.
+fn targets(kind: &StmtKind) -> Vec<&Place> {
+    match kind {
+        StmtKind::Store(to, _)
+        | StmtKind::MakeId(to, _)
+        | StmtKind::MakeData { dst: to, .. }
+        | StmtKind::MakeIpv4(to, _)
+        | StmtKind::Extract { dst: to, .. } => vec![to],
+        StmtKind::Container { op, ok } => {
+            let changed = match op {
+                ContainerOp::PushBack(to, _) | ContainerOp::Put(to, _) | ContainerOp::OptionAdd(to, ..) => {
+                    Some(to)
+                }
+                ContainerOp::PopFront(_, to) => to.as_ref(),
+                _ => None,
+            };
+            changed.into_iter().chain(ok).collect()
+        }
+        _ => Vec::new(),
+    }
+}
