@@ -22,6 +22,7 @@ mod neovim;
 mod page;
 mod picture;
 mod place;
+mod placement;
 mod plain;
 mod policy;
 mod proxy;

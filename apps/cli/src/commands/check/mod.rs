@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use hawser::sim::files;
 use hawser::{lang, programs};
 
+mod target;
+
 use super::build::compiled;
 use crate::exit::{Exit, Outcome};
+use target::Target;
 
 /// Check transport programs and report all errors and warnings
 ///
@@ -20,9 +23,13 @@ pub(crate) struct Args {
     /// Programs (.mtp), or names of built-in ones
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Print the diagnostics as one JSON array
+    /// Print the diagnostics as one JSON array; with --target, an object with `diagnostics` and `programs`
     #[arg(long)]
     json: bool,
+    /// Also print where each chain runs on a target (host, sim, xdp), and why; a program that needs more than the
+    /// target offers is an error
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["attach", "explain_offload"])]
+    target: Option<String>,
     /// Check each file as an attachment to this program (a name such as tcp, or a file), as `hawser attach`
     /// would
     #[arg(long, value_name = "PROGRAM", conflicts_with = "explain_offload")]
@@ -39,8 +46,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map(|name| programs::resolve(name, &[]))
         .transpose()
         .map_err(Exit::input)?;
+    let target = args.target.as_deref().map(Target::named).transpose()?;
     let (mut wrong, mut unreadable) = (0, 0);
     let mut diagnostics: Vec<serde_json::Value> = Vec::new();
+    let mut reports: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
         let compiled = match &program {
             Some(program) => attached(file).map(|text| {
@@ -80,40 +89,64 @@ pub(crate) fn run(args: &Args) -> Outcome {
                     println!("{}: ok ({})", file.display(), places.join(", "));
                 }
             }
-            Some(module) if !args.json => {
-                let verdict = match module.parsers.is_empty() {
-                    true => "no errors, but a part only: it deploys no parser, so nothing would run",
-                    false => "ok",
-                };
-                println!(
-                    "{}: {verdict} ({} events, {} contexts, {} functions)",
-                    file.display(),
-                    module.events.len(),
-                    module.contexts.len(),
-                    module.funcs.len()
-                );
-                if let Some((steps, name)) = module.max_steps() {
-                    println!("  at most {steps} steps for one event or input, in `{name}`");
-                }
-                if let Err(what) = hawser::programs::runs(module) {
-                    println!("  it does not run yet: {what}");
-                }
-                if args.explain_offload {
-                    print!("{}", lang::explain_offload(module, &compilation.sources));
-                }
-            }
+            Some(_) if !args.json => describe(file, &compilation, args.explain_offload),
             Some(_) => {}
             None => wrong += 1,
         }
+        if let Some(report) = target
+            .as_ref()
+            .and_then(|target| target.report(file, &compilation))
+        {
+            if !args.json {
+                print!("{}", report.table);
+            }
+            eprint!("{}", report.lacks);
+            wrong += i32::from(!report.lacks.is_empty());
+            reports.push(report.json);
+        }
     }
     if args.json {
-        println!("{}", serde_json::Value::Array(diagnostics));
+        let diagnostics = serde_json::Value::Array(diagnostics);
+        match target {
+            Some(_) => println!(
+                "{}",
+                serde_json::json!({ "diagnostics": diagnostics, "programs": reports })
+            ),
+            None => println!("{diagnostics}"),
+        }
     }
     match wrong {
         _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
         0 => Ok(()),
         1 => Err(Exit::failed("one program has errors")),
         n => Err(Exit::failed(format!("{n} programs have errors"))),
+    }
+}
+
+/// Says of a program without errors what is in it.
+fn describe(file: &Path, compilation: &lang::Compilation, explain_offload: bool) {
+    let Some(module) = &compilation.module else {
+        return;
+    };
+    let verdict = match module.parsers.is_empty() {
+        true => "no errors, but a part only: it deploys no parser, so nothing would run",
+        false => "ok",
+    };
+    println!(
+        "{}: {verdict} ({} events, {} contexts, {} functions)",
+        file.display(),
+        module.events.len(),
+        module.contexts.len(),
+        module.funcs.len()
+    );
+    if let Some((steps, name)) = module.max_steps() {
+        println!("  at most {steps} steps for one event or input, in `{name}`");
+    }
+    if let Err(what) = programs::runs(module) {
+        println!("  it does not run yet: {what}");
+    }
+    if explain_offload {
+        print!("{}", lang::explain_offload(module, &compilation.sources));
     }
 }
 
