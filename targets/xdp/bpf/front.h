@@ -25,7 +25,7 @@ enum {
     HW_WANTED = 3, /* nobody's, and the stack has to take it before anybody else */
 };
 
-/* The state that is shared with the stack; offsets are from the arena's start. `front.rs` has the same structure. */
+/* The state that is shared with the stack; offsets are from the arena's start. `src/front/layout.rs` has the same structure. */
 typedef struct hw_front {
     uint64_t turn;
     uint64_t passed; /* frames that went to the stack as they came */

@@ -63,9 +63,12 @@ pub enum ChainsError {
     Load(#[source] libbpf_rs::Error),
     /// Frames may take several buffers.
     #[error(
-        "chains do not run on frames that take several buffers: lower the interface's MTU to 3,500 bytes"
+        "chains do not run on frames that take several buffers: lower the interface's MTU to 3,826 bytes"
     )]
     InPieces,
+    /// Nothing can be set up by which they wake the stack.
+    #[error("cannot wait for what chains in the kernel have to say (epoll): {0}")]
+    Bell(#[source] io::Error),
     /// The program's packets are in UDP.
     #[error("the program's packets are in UDP, and chains run in the kernel on packets that are in IP alone")]
     InUdp,
@@ -117,9 +120,9 @@ impl Ahead {
         let map = |name| program.map(name).map_err(ChainsError::Load);
         let chains = Chains::load(module, c, &[map("sockets")?, map("addresses")?])?;
         let bell = chains.bell()?;
-        let readiness = epoll::create(CreateFlags::CLOEXEC).map_err(io_error)?;
+        let readiness = epoll::create(CreateFlags::CLOEXEC).map_err(unheard)?;
         for fd in [socket, bell.as_fd()] {
-            epoll::add(&readiness, fd, EventData::new_u64(0), EventFlags::IN).map_err(io_error)?;
+            epoll::add(&readiness, fd, EventData::new_u64(0), EventFlags::IN).map_err(unheard)?;
         }
         chains.attach(&map("front")?)?;
         Ok(Ahead {
@@ -138,14 +141,14 @@ impl Ahead {
         let _ = epoll::modify(&self.readiness, socket, EventData::new_u64(0), events);
     }
 
-    /// Chains may run from now on, or not.
+    /// The stack is awake: the bell may ring again.
     pub(crate) fn silence(&mut self) {
         self.bell.silence();
     }
 }
 
-fn io_error(error: rustix::io::Errno) -> ChainsError {
-    ChainsError::Files(error.into())
+fn unheard(error: rustix::io::Errno) -> ChainsError {
+    ChainsError::Bell(error.into())
 }
 
 /// A frame whose chains ran.
