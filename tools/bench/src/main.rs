@@ -32,8 +32,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use bench::{
-    Common, abi, bulk, callgrind, check, connect, fabric, gates, memory, policy, race, rr, session, sockets,
-    stack,
+    Common, abi, answers, bulk, callgrind, check, connect, fabric, gates, memory, policy, race, rr, session,
+    sockets, stack,
 };
 use report::Report;
 use table::Style;
@@ -54,6 +54,7 @@ enum Command {
     Rr(rr::Args),
     Sockets(sockets::Args),
     Connect(connect::Args),
+    Answers(answers::Args),
     Stack(stack::Args),
     Check(check::Args),
     Callgrind(callgrind::Args),
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         Command::Rr(args) => rr::run(args, common),
         Command::Sockets(args) => sockets::run(args, common),
         Command::Connect(args) => connect::run(args, common),
+        Command::Answers(args) => answers::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),
         Command::Abi(args) => abi::run(args, common),

@@ -45,6 +45,13 @@ pub(crate) fn cpu_time() -> (Duration, Duration) {
     (time(usage.ru_utime), time(usage.ru_stime))
 }
 
+/// Processor time of this thread so far, also that in the kernel.
+#[must_use]
+pub(crate) fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// The most memory that this process has had in use, in KiB.
 #[must_use]
 pub(crate) fn memory_peak_kib() -> u64 {

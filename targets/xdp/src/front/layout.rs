@@ -115,7 +115,7 @@ pub(super) struct Layout {
     pub(super) globals: Vec<(u64, usize)>,
     /// How many contexts there is room for.
     pub(super) capacity: u32,
-    /// What has to be there before programs run: from the first byte on, up to that of the first context.
+    /// What has to be there before programs run: from the call on, up to the first context.
     pub(super) memory: std::ops::Range<u64>,
     /// Tables, and where.
     pub(super) tables: Vec<(u64, Vec<u8>)>,
@@ -222,7 +222,7 @@ impl Layout {
             begun,
             globals,
             capacity: capacity as u32,
-            memory: begin..begun.contexts,
+            memory: stated.number("HW_CALL_AT")..begun.contexts,
             tables,
             arena: arena as usize,
         }

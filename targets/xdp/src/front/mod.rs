@@ -211,7 +211,8 @@ impl Chains {
         let arena = map.and_then(|map| Arena::of(&map, layout.arena));
         let mut arena = arena.ok_or(ChainsError::Kernel("arenas (since Linux 6.9)"))?;
         let begin = layout.memory.start;
-        arena.clear(0x1000, 0x1000);
+        // All but the first page, which stands for nothing. A page that is absent reads as zeros, too, by a fault each
+        // time.
         arena.clear(begin, (layout.memory.end - begin) as usize);
         layout
             .tables

@@ -1,6 +1,7 @@
 //! The benches: what is run, in which order, and what is made of it. One file for each.
 
 pub(crate) mod abi;
+pub(crate) mod answers;
 pub(crate) mod bulk;
 pub(crate) mod callgrind;
 pub(crate) mod check;
