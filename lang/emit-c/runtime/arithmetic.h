@@ -125,7 +125,7 @@ HW_INLINE uint64_t hw_sat_add(uint64_t a, uint64_t b) { return a + b < a ? UINT6
 #ifdef __bpf__
 /* a * b / c with a 128-bit middle, the low half of what comes out; 0 where c is 0. Bit by bit, since no such division
  * is at hand. */
-HW_SHARED uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
+HW_APART uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
     uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     uint64_t middle = (a0 * b0 >> 32) + (uint32_t)(a0 * b1) + (uint32_t)(a1 * b0);
     uint64_t low = a * b, high = a1 * b1 + (a0 * b1 >> 32) + (a1 * b0 >> 32) + (middle >> 32);
@@ -186,7 +186,7 @@ HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
 #define HW_LARGEST_CBRT 2642245
 
 /* The whole part of the cube root, bit by bit from the top. */
-HW_SHARED uint64_t hw_cbrt(uint64_t value) {
+HW_APART uint64_t hw_cbrt(uint64_t value) {
     uint64_t root = 0;
     for (unsigned bit = 22 + HW_ZERO; HW_MORE(bit-- > 0); HW_STAY(bit)) {
         uint64_t candidate = root | (uint64_t)1 << bit;
@@ -198,7 +198,7 @@ HW_SHARED uint64_t hw_cbrt(uint64_t value) {
 }
 
 /* The whole part of the square root, bit by bit from the top. */
-HW_SHARED uint64_t hw_sqrt(uint64_t value) {
+HW_APART uint64_t hw_sqrt(uint64_t value) {
     uint64_t root = 0;
     for (unsigned bit = 32 + HW_ZERO; HW_MORE(bit-- > 0); HW_STAY(bit)) {
         uint64_t candidate = root | (uint64_t)1 << bit;
@@ -212,7 +212,7 @@ HW_SHARED uint64_t hw_sqrt(uint64_t value) {
 /* Leading zeros of a number that is not 0. */
 #ifdef __bpf__
 /* By halves: no instruction counts them, and what clang 14 puts in its place takes all memory to compile. */
-HW_SHARED uint64_t hw_leading_zeros(uint64_t value) {
+HW_APART uint64_t hw_leading_zeros(uint64_t value) {
     uint64_t zeros = 63;
     for (uint64_t half = 32 + HW_ZERO; HW_MORE(half > 0); half >>= 1, HW_STAY(half)) {
         if (value >> half != 0) {
@@ -326,7 +326,8 @@ HW_INLINE hw_ip hw_ipv4(uint32_t number) {
     } while (0)
 
 /* SipHash-2-4 (Aumasson and Bernstein, 2012). */
-HW_SHARED uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
+HW_APART uint64_t hw_siphash_at(uint64_t k0, uint64_t k1, uint64_t number, uint64_t len) {
+    const uint8_t *bytes = HW_AT((const uint8_t *)number);
     uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
     uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
     for (size_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
@@ -349,6 +350,10 @@ HW_SHARED uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, si
     HW_SIP_ROUND;
     HW_SIP_ROUND;
     return v0 ^ v1 ^ v2 ^ v3;
+}
+
+HW_INLINE uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
+    return hw_siphash_at(k0, k1, HW_NUMBER(bytes), len);
 }
 
 #endif

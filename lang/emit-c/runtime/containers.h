@@ -109,18 +109,18 @@ HW_INLINE hw_span hw_window_run(const hw_window *w, uint64_t head, uint32_t i, h
     return run;
 }
 
-HW_WIDE inline uint64_t hw_window_run_from(const void *window, uint64_t i, hw_shape shape) {
+HW_PART uint64_t hw_window_run_from(const void *window, uint64_t i, hw_shape shape) {
     const hw_window *w = window;
     return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].from, shape) : 0;
 }
 
-HW_WIDE inline uint64_t hw_window_run_to(const void *window, uint64_t i, hw_shape shape) {
+HW_PART uint64_t hw_window_run_to(const void *window, uint64_t i, hw_shape shape) {
     const hw_window *w = window;
     return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].to, shape) : 0;
 }
 
 /* Whether a position is set. */
-HW_WIDE inline bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
+HW_PART bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
     const hw_window *w = window;
     uint64_t head = hw_window_head(w, shape);
     uint64_t distance = hw_distance(head, x, shape);
@@ -136,7 +136,7 @@ HW_WIDE inline bool hw_window_is_set(const void *window, uint64_t x, hw_shape sh
 
 /* The first set position not below `x`; the end of the last run where there is none, and the head
  * of a window without runs. */
-HW_WIDE inline uint64_t hw_window_first_set(const void *window, uint64_t x, hw_shape shape) {
+HW_PART uint64_t hw_window_first_set(const void *window, uint64_t x, hw_shape shape) {
     const hw_window *w = window;
     uint64_t head = hw_window_head(w, shape), end = 0;
     uint64_t distance = hw_distance(head, x, shape);
@@ -149,7 +149,7 @@ HW_WIDE inline uint64_t hw_window_first_set(const void *window, uint64_t x, hw_s
     return hw_fit(head + end, shape);
 }
 
-HW_WIDE inline uint64_t hw_window_search_unset(const hw_window *w, uint64_t x, hw_shape shape) {
+HW_PART uint64_t hw_window_search_unset(const hw_window *w, uint64_t x, hw_shape shape) {
     uint64_t head = hw_window_head(w, shape);
     uint64_t distance = hw_distance(head, x, shape);
     for (uint32_t i = HW_ZERO; HW_MORE(i < hw_window_len(w, shape)); HW_NEXT(i)) {
@@ -177,7 +177,7 @@ HW_INLINE void hw_window_put(hw_window *w, uint32_t i, hw_span run, hw_shape sha
 }
 
 /* Makes room for `count` runs in the place of `old` ones from `first` on. */
-HW_WIDE inline void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, uint32_t count, hw_shape shape) {
+HW_PART void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, uint32_t count, hw_shape shape) {
     uint32_t len = hw_window_len(w, shape);
     memmove(w->runs + first + count, w->runs + first + old, (len - first - old) * sizeof(hw_span));
     uint32_t left = len - old + count;
@@ -196,7 +196,7 @@ HW_INLINE bool hw_window_clip(const hw_window *w, uint64_t a, uint64_t b, hw_spa
 
 /* Sets [a, b), merging with the runs that it meets or touches. False, and no change, when a run too
  * many would be needed. */
-HW_WIDE inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape) {
+HW_PART bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape) {
     hw_window *w = window;
     hw_span range;
     if (!hw_window_clip(w, a, b, &range, shape))
@@ -219,7 +219,7 @@ HW_WIDE inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape
 }
 
 /* Unsets [a, b). False, and no change, when that would split a run and no other is free. */
-HW_WIDE inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shape shape) {
+HW_PART bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shape shape) {
     hw_window *w = window;
     hw_span range;
     if (!hw_window_clip(w, a, b, &range, shape))
@@ -245,7 +245,7 @@ HW_WIDE inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_sha
     return true;
 }
 
-HW_WIDE inline void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) {
+HW_PART void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) {
     uint64_t head = hw_window_head(w, shape);
     uint64_t moved = hw_distance(head, to, shape);
     uint32_t len = hw_window_len(w, shape), gone = HW_ZERO;

@@ -72,49 +72,54 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
 /* What a pointer that lies in the arena points to: to the verifier it is a number. */
 #define HW_AT(pointer) ((__typeof__(pointer))hw_arena_at((uint64_t)(pointer)))
 
-/* What functions return that are called for their effects, and such a call. Compilers would leave both out, and with them
- * the address of the caller's stack that may lie in the register for what is returned, which no verifier lets pass. */
-#define HW_OVER \
+/* The way back: a pointer to the arena as a number, which functions that are called take in place of pointers. */
+#define HW_NUMBER(pointer) \
     ({ \
-        uint64_t over = 0; \
-        __asm__ volatile("" : "+r"(over)); \
-        over; \
+        uint32_t number = (uint32_t)(uint64_t)(pointer); \
+        __asm__ volatile("%[number] = %[number]" : [number] "+w"(number)); \
+        (uint64_t)number; \
     })
-#define HW_DO(call) \
-    do { \
-        uint64_t over = (call); \
-        __asm__ volatile("" : : "r"(over)); \
-    } while (0)
+
+/* Where all find the run. */
+#define HW_RUN ((hw_run *)hw_arena_at(HW_RUN_AT))
 
 /* ---- What a C library would have: few bytes of a known number are moved in place ---- */
 
 #define HW_IN_PLACE(len) (__builtin_constant_p(len) && (len) <= 256)
 
-static __attribute__((noinline, unused)) uint64_t hw_copy_up(uint8_t *to, const uint8_t *from, uint64_t len) {
+#define HW_APART __attribute__((noinline))
+
+HW_APART uint64_t hw_copy_up(uint64_t to_at, uint64_t from_at, uint64_t len) {
+    uint8_t *to = hw_arena_at(to_at);
+    const uint8_t *from = hw_arena_at(from_at);
     uint64_t at = HW_ZERO;
     for (; HW_MORE(at + 8 <= len); at += 8, HW_STAY(at))
         __builtin_memcpy(to + at, from + at, 8);
     for (; HW_MORE(at < len); HW_NEXT(at))
         to[at] = from[at];
-    return HW_OVER;
+    return 0;
 }
 
-static __attribute__((noinline, unused)) uint64_t hw_copy_down(uint8_t *to, const uint8_t *from, uint64_t len) {
+HW_APART uint64_t hw_copy_down(uint64_t to_at, uint64_t from_at, uint64_t len) {
+    uint8_t *to = hw_arena_at(to_at);
+    const uint8_t *from = hw_arena_at(from_at);
     for (; HW_MORE(len > 0); len--, HW_STAY(len))
         to[len - 1] = from[len - 1];
-    return HW_OVER;
+    return 0;
 }
 
-static __attribute__((noinline, unused)) uint64_t hw_clear(uint8_t *to, uint64_t len) {
+HW_APART uint64_t hw_clear(uint64_t to_at, uint64_t len) {
+    uint8_t *to = hw_arena_at(to_at);
     uint64_t at = HW_ZERO;
     for (; HW_MORE(at + 8 <= len); at += 8, HW_STAY(at))
         __builtin_memset(to + at, 0, 8);
     for (; HW_MORE(at < len); HW_NEXT(at))
         to[at] = 0;
-    return HW_OVER;
+    return 0;
 }
 
-static __attribute__((noinline, unused)) uint64_t hw_differ(const uint8_t *a, const uint8_t *b, uint64_t len) {
+HW_APART uint64_t hw_differ(uint64_t a_at, uint64_t b_at, uint64_t len) {
+    const uint8_t *a = hw_arena_at(a_at), *b = hw_arena_at(b_at);
     for (uint64_t at = HW_ZERO; HW_MORE(at < len); HW_NEXT(at))
         if (a[at] != b[at])
             return 1;
@@ -123,26 +128,18 @@ static __attribute__((noinline, unused)) uint64_t hw_differ(const uint8_t *a, co
 
 #define memcpy(to, from, len) \
     (HW_IN_PLACE(len) ? (void)__builtin_memcpy(to, from, HW_IN_PLACE(len) ? (len) : 0) \
-                      : hw_copied((uint8_t *)(to), (const uint8_t *)(from), len))
+                      : (void)hw_copy_up(HW_NUMBER(to), HW_NUMBER(from), len))
 /* Only zeros are ever set. */
 #define memset(to, zero, len) \
-    (HW_IN_PLACE(len) ? (void)__builtin_memset(to, 0, HW_IN_PLACE(len) ? (len) : 0) : hw_cleared((uint8_t *)(to), len))
-#define memmove(to, from, len) hw_move((uint8_t *)(to), (const uint8_t *)(from), len)
-#define memcmp(a, b, len) hw_differ((const uint8_t *)(a), (const uint8_t *)(b), len)
+    (HW_IN_PLACE(len) ? (void)__builtin_memset(to, 0, HW_IN_PLACE(len) ? (len) : 0) : (void)hw_clear(HW_NUMBER(to), len))
+#define memmove(to, from, len) hw_move(HW_NUMBER(to), HW_NUMBER(from), len)
+#define memcmp(a, b, len) hw_differ(HW_NUMBER(a), HW_NUMBER(b), len)
 
-static inline __attribute__((always_inline)) void hw_move(uint8_t *to, const uint8_t *from, uint64_t len) {
-    if ((uint64_t)to <= (uint64_t)from)
-        HW_DO(hw_copy_up(to, from, len));
+static inline __attribute__((always_inline)) void hw_move(uint64_t to, uint64_t from, uint64_t len) {
+    if (to <= from)
+        hw_copy_up(to, from, len);
     else
-        HW_DO(hw_copy_down(to, from, len));
-}
-
-static inline __attribute__((always_inline)) void hw_copied(uint8_t *to, const uint8_t *from, uint64_t len) {
-    HW_DO(hw_copy_up(to, from, len));
-}
-
-static inline __attribute__((always_inline)) void hw_cleared(uint8_t *to, uint64_t len) {
-    HW_DO(hw_clear(to, len));
+        hw_copy_down(to, from, len);
 }
 
 #endif

@@ -17,13 +17,14 @@ struct {
 /* A call; offsets are from the arena's start, and 0 is nowhere. */
 typedef struct hw_call {
     uint64_t outcome; /* what came out */
-    uint64_t params, frame, scratch;
+    uint64_t params, scratch;
     /* A chain: where its event and its contexts are, and where records go. */
     uint64_t event, keyed, fresh, keyed_type, wanted;
     uint64_t records, records_end;
     uint64_t globals[HW_CONTEXTS];
-    hw_memory memory; /* the same, set by the program */
 } hw_call;
+
+_Static_assert(HW_CALL_AT + sizeof(hw_call) <= HW_RUN_AT && HW_RUN_AT + sizeof(hw_run) <= HW_NOTHING_AT, "memory is apart");
 
 /* What else there is: the program that goes on after a chain, then others of whoever put it there. */
 struct {
@@ -41,29 +42,32 @@ static long (*const hw_tail_call)(void *context, void *programs, uint32_t index)
         __asm__ volatile("" : : "r"(&hw_arena)); \
         hw_call *call = hw_arena_at(HW_CALL_AT); \
         type *event = hw_arena_at(call->event); \
-        hw_run run = {.now = event->head.now, .memory = &call->memory, .event = (uint8_t *)event}; \
         if (call->records_end - call->records < (bytes)) { \
             call->outcome = HW_NO_ROOM; \
         } else { \
-            hw_prepare(&run, call); \
-            call->outcome = chain(&run, event); \
-            call->records = (uint32_t)(uint64_t)run.at; \
+            hw_prepare(HW_RUN, call); \
+            HW_RUN->now = event->head.now; \
+            call->outcome = chain(HW_RUN, event); \
+            call->records = (uint32_t)(uint64_t)HW_RUN->at; \
         } \
         hw_tail_call(context, &hw_programs, 0); \
         return 0; \
     }
 
-HW_INLINE void hw_prepare(hw_run *run, hw_call *call) {
-    hw_memory *memory = &call->memory;
-    memory->keyed = (uint8_t *)call->keyed;
-    memory->fresh = (uint8_t *)call->fresh;
-    memory->globals = (uint8_t *const *)call->globals;
-    memory->scratch = (uint8_t *)call->scratch;
-    memory->keyed_type = (uint32_t)call->keyed_type;
-    run->params = hw_arena_at(call->params);
-    run->at = hw_arena_at(call->records);
-    run->wanted = call->wanted;
-    run->frame = hw_arena_at(call->frame);
+HW_INLINE void hw_prepare(hw_run *run, const hw_call *call) {
+    *run = (hw_run){
+        .params = (const uint64_t *)call->params,
+        .at = (uint8_t *)call->records,
+        .wanted = call->wanted,
+        .event = (uint8_t *)call->event,
+        .memory = {{
+            .keyed = (uint8_t *)call->keyed,
+            .fresh = (uint8_t *)call->fresh,
+            .globals = (uint8_t *const *)call->globals,
+            .scratch = (uint8_t *)call->scratch,
+            .keyed_type = (uint32_t)call->keyed_type,
+        }},
+    };
 }
 
 char hw_license[] HW_SECTION("license") = "GPL";

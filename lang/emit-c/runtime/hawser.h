@@ -29,8 +29,11 @@
 #define HW_ITEM(items, index, count) ((items)[index])
 /* A pointer to memory that is absent. */
 #define HW_NONE NULL
-/* What a pointer that lies in memory points to. */
+/* What a pointer that lies in memory points to, and a pointer as a number. */
 #define HW_AT(pointer) (pointer)
+#define HW_NUMBER(pointer) ((uint64_t)(pointer))
+/* What is worth a call. */
+#define HW_APART static inline
 #endif
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
@@ -38,15 +41,11 @@
 
 #define HW_INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
-/* Functions of eBPF take at most five arguments and return at most one number; those that do not fit are part of their
- * callers. */
-#define HW_WIDE static HW_UNUSED __attribute__((always_inline))
-/* What is worth a call, since the verifier goes through it. */
-#define HW_SHARED static HW_UNUSED __attribute__((noinline))
+/* In eBPF all is part of its callers but what is said to be apart. */
+#define HW_PART static HW_UNUSED __attribute__((always_inline))
 #define HW_FLAT
 #else
-#define HW_WIDE static
-#define HW_SHARED static inline
+#define HW_PART static
 /* All that it calls becomes part of a function, where that is optimised. */
 #define HW_FLAT __attribute__((flatten))
 #endif
@@ -309,7 +308,19 @@ typedef struct hw_built {
 
 /* ---- One run ---- */
 
-struct hw_packet_run; /* what parsers and headers run on beside memory: packet.h */
+/* Where a parser is in its packet: the next byte, and one past the last, `tail` included and
+ * trailers taken off. Without a packet all is zero. */
+typedef struct hw_cursor {
+    const hw_packet *packet;
+    uint64_t at;
+    uint64_t end;
+} hw_cursor;
+
+/* What parsers run on beside memory. */
+struct hw_packet_run {
+    hw_cursor cursor;
+    hw_events *events;
+};
 
 /* What every function of a program is handed. */
 typedef struct hw_run {
@@ -318,14 +329,20 @@ typedef struct hw_run {
     uint8_t *at;             /* the next record */
     uint64_t outcome;        /* set by what ends the run early */
     uint64_t wanted;         /* the signals that are recorded */
+#ifdef __bpf__
+    hw_memory memory[1];
+    uint64_t result;         /* what a function gave that is called apart and may end the run */
+#else
     const hw_memory *memory;
+#endif
     uint8_t subject;         /* whom instructions speak of: 1 once a context was made where none was found */
     uint8_t created;         /* whether `new_ctx` was reached */
     uint32_t fresh_type;     /* index of the type of the context that the chain may make */
     uint8_t *event;
-    struct hw_packet_run *packet;
 #ifdef __bpf__
-    uint8_t *frame;          /* where variables are */
+    struct hw_packet_run packet[1];
+#else
+    struct hw_packet_run *packet;
 #endif
 } hw_run;
 

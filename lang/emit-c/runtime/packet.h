@@ -21,20 +21,6 @@ typedef struct hw_facts {
     uint64_t data;
 } hw_facts;
 
-/* Where a parser is in its packet: the next byte, and one past the last, `tail` included and
- * trailers taken off. Without a packet all is zero. */
-typedef struct hw_cursor {
-    const hw_packet *packet;
-    uint64_t at;
-    uint64_t end;
-} hw_cursor;
-
-/* What parsers run on beside memory. */
-struct hw_packet_run {
-    hw_cursor cursor;
-    hw_events *events;
-};
-
 static inline uint64_t hw_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
@@ -47,7 +33,7 @@ static inline uint64_t hw_round_up(uint64_t value, uint64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
-HW_WIDE inline hw_cursor hw_cursor_over(const hw_packet *packet) {
+HW_PART hw_cursor hw_cursor_over(const hw_packet *packet) {
     hw_cursor cursor = {packet, 0, packet ? packet->head_len + packet->tail_len : 0};
     return cursor;
 }
@@ -196,6 +182,7 @@ static inline void hw_zeros_to(hw_writer *out, uint64_t position) {
         uint8_t *p = hw_next(out, 1);
         if (p)
             *p = 0;
+        HW_STAY(out->at);
     }
 }
 
@@ -209,16 +196,18 @@ static inline void hw_patch(hw_writer *out, uint64_t at, const void *bytes, uint
 
 /* Whether a parser has given as many events as it may. */
 static inline bool hw_events_full(const hw_run *run) {
-    return run->packet->events->count >= run->packet->events->capacity;
+    const hw_events *out = HW_AT(run->packet->events);
+    return out->count >= out->capacity;
 }
 
 /* Appends an event under its number; false where there are as many as the program declares. */
 static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t len, uint16_t number) {
-    hw_events *out = run->packet->events;
+    hw_events *out = HW_AT(run->packet->events);
     if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
         return false;
-    memcpy(out->at, event, len);
-    ((hw_event *)out->at)->event = number;
+    uint8_t *at = HW_AT(out->at);
+    memcpy(at, event, len);
+    ((hw_event *)at)->event = number;
     out->at += len;
     out->count++;
     return true;
@@ -227,15 +216,15 @@ static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t 
 /* Where the next event goes, for a parser that gives no other: it is put together in its place, which
  * holds whatever stood there. NULL where there is no room for it. */
 static inline void *hw_event_room(const hw_run *run, uint64_t len) {
-    const hw_events *out = run->packet->events;
+    const hw_events *out = HW_AT(run->packet->events);
     if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
         return HW_NONE;
-    return out->at;
+    return HW_AT(out->at);
 }
 
 /* Adds the event that was put together in its place. */
 static inline void hw_keep_event(const hw_run *run, hw_event *event, uint64_t len, uint16_t number) {
-    hw_events *out = run->packet->events;
+    hw_events *out = HW_AT(run->packet->events);
     event->event = number;
     out->at += len;
     out->count++;
@@ -256,7 +245,7 @@ static inline uint32_t hw_parse_error(uint64_t outcome) {
 }
 
 /* An extracted packet's payload. */
-HW_WIDE inline hw_data hw_payload(const hw_packet *packet, uint64_t at, uint64_t len) {
+HW_PART hw_data hw_payload(const hw_packet *packet, uint64_t at, uint64_t len) {
     hw_data data = {.addr = packet->addr == 0 ? 0 : packet->addr + at, .len = (uint32_t)len};
     return data;
 }
@@ -280,7 +269,8 @@ static inline uint16_t hw_sum_fold(uint64_t sum) {
 }
 
 /* Sums 16-bit words, 32 bytes a round in four lanes: no carry is lost below 16 GiB. */
-static inline uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
+HW_APART uint64_t hw_sum_words_at(uint64_t number, uint64_t len) {
+    const uint8_t *p = HW_AT((const uint8_t *)number);
     uint64_t lanes[4] = {0, 0, 0, 0};
     for (; HW_MORE(len >= 32); p += 32, len -= 32, HW_STAY(len)) {
         for (unsigned i = 0; i < 4; i++) {
@@ -307,6 +297,10 @@ static inline uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
     return sum;
 }
 
+HW_INLINE uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
+    return hw_sum_words_at(HW_NUMBER(p), len);
+}
+
 /* Adds bytes. A piece that follows an odd number of bytes counts with its bytes swapped. */
 static inline void hw_sum_add(hw_sum *sum, const uint8_t *p, uint64_t len) {
     uint16_t piece = hw_sum_fold(hw_sum_words(p, len));
@@ -321,7 +315,7 @@ static inline bool hw_sum_valid(hw_sum sum) {
 
 /* The sum of the pseudo-header: RFC 9293, 3.1 for IPv4, RFC 8200, 8.1 for IPv6. `len` is the length
  * of the transport packet. */
-HW_WIDE inline hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
+HW_PART hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
     static const uint8_t mapped[4] = {0, 0, 0xff, 0xff}; /* before an IPv4 address, behind zeros */
     /* Both forms add the same numbers: IPv4's 16-bit length is IPv6's without its zeros. */
     uint8_t rest[8] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
@@ -353,17 +347,17 @@ typedef struct hw_piece {
 } hw_piece;
 
 /* What lies in the head of the bytes [from, to) of a packet. */
-HW_WIDE inline hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
+HW_PART hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
     uint64_t low = hw_min(from, packet->head_len);
-    hw_piece piece = {packet->head + low, hw_left(low, hw_min(to, packet->head_len))};
+    hw_piece piece = {HW_AT(packet->head) + low, hw_left(low, hw_min(to, packet->head_len))};
     return piece;
 }
 
 /* What lies in the tail of the bytes [from, to) of a packet. */
-HW_WIDE inline hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
+HW_PART hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
     uint64_t low = hw_min(hw_left(packet->head_len, from), packet->tail_len);
     uint64_t high = hw_min(hw_left(packet->head_len, to), packet->tail_len);
-    hw_piece piece = {packet->tail + low, hw_left(low, high)};
+    hw_piece piece = {HW_AT(packet->tail) + low, hw_left(low, high)};
     return piece;
 }
 
@@ -381,7 +375,7 @@ static inline void hw_copy_out(const hw_packet *packet, uint64_t from, uint64_t 
 static inline bool hw_packet_sum_valid(const hw_packet *packet, uint64_t from, uint64_t to, bool pseudo) {
     hw_sum sum = {0, false};
     if (pseudo)
-        sum = hw_sum_pseudo(packet->net, packet->net->protocol, to - from);
+        sum = hw_sum_pseudo(HW_AT(packet->net), HW_AT(packet->net)->protocol, to - from);
     hw_piece head = hw_in_head(packet, from, to);
     hw_piece tail = hw_in_tail(packet, from, to);
     hw_sum_add(&sum, head.bytes, head.len);
@@ -473,7 +467,7 @@ static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, co
 
 /* The CRC-32 of a received packet, `seed` that of what stands in front: header from `at`, payload from
  * `data`, up to `end`. */
-HW_WIDE inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint32_t seed,
+HW_PART uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint32_t seed,
                                       uint64_t at, uint64_t data, uint64_t end) {
     hw_piece header = hw_in_head(packet, at, data);
     uint32_t crc = hw_crc_header(~seed, field, header.bytes, header.len);
@@ -486,7 +480,7 @@ HW_WIDE inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_fiel
 /* ---- Headers put together ---- */
 
 /* What was written from a position on; less where there was no room. */
-HW_WIDE inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
+HW_PART hw_piece hw_written(const hw_writer *out, uint64_t from) {
     uint64_t end = hw_min(out->at, out->room);
     uint64_t start = hw_min(from, end);
     hw_piece piece = {out->bytes + start, end - start};
@@ -494,7 +488,7 @@ HW_WIDE inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
 }
 
 /* Leaves the Internet checksum at `at` to be completed: over the pseudo-header alone. */
-HW_WIDE inline hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t protocol, uint64_t len,
+HW_PART hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t protocol, uint64_t len,
                                       uint64_t at, bool pseudo) {
     hw_sum sum = {0, false};
     if (pseudo)

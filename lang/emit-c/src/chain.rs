@@ -28,7 +28,7 @@ impl Emitter<'_> {
         }
         let ty = self.structure(found.body);
         let name = self.invariants_name(context);
-        let head = format!("static uint64_t {name}(hw_run *run, const {ty} *keyed)");
+        let head = format!("HW_PART uint64_t {name}(hw_run *run, const {ty} *keyed)");
         self.prototypes += &format!("{head};\n");
         let mut s = Scope::new();
         s.names.take("keyed");
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         let chain = &module.chains[event.0 as usize];
         let name = self.chain_name(event);
         let ty = self.structure(module.events[event.0 as usize].body);
-        let head = format!("static uint64_t {name}(hw_run *run, {ty} *event)");
+        let head = format!("HW_PART uint64_t {name}(hw_run *run, {ty} *event)");
         self.prototypes += &format!("{head};\n");
         let mut out = Writer::default();
         out.open(&head);
@@ -148,7 +148,7 @@ impl Emitter<'_> {
         let name = format!("{}_{suffix}", self.chain_name(event));
         let body = module.events[event.0 as usize].body;
         let ty = self.structure(body);
-        let head = format!("static uint64_t {name}(hw_run *run, {ty} *event)");
+        let head = format!("HW_PART uint64_t {name}(hw_run *run, {ty} *event)");
         self.prototypes += &format!("{head};\n");
         let mut s = Scope::new();
         s.names.take("event");
@@ -271,12 +271,7 @@ impl Emitter<'_> {
             s.out.line(&format!("if ({call})"));
             s.out.line("    break;");
         } else {
-            let done = if self.is_ebpf() {
-                format!("HW_DO({call});")
-            } else {
-                format!("{call};")
-            };
-            s.out.line(&done);
+            s.out.line(&format!("{call};"));
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) summaries: Vec<Summary>,
     /// By function: whether it becomes part of its callers.
     pub(crate) inlined: Vec<bool>,
+    /// By function: whether eBPF programs call it, and it is not a part of its callers.
+    pub(crate) apart: Vec<bool>,
     /// Headers that are taken apart in part.
     pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
@@ -67,7 +69,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) prototypes: String,
     /// Definitions of functions.
     pub(crate) functions: String,
-    /// Bytes of variables that lie in `hw_run.frame`.
+    /// Bytes of variables that lie in memory, in eBPF.
     pub(crate) frame: u32,
     /// By file: where its lines begin.
     line_starts: Vec<Vec<u32>>,
@@ -85,6 +87,7 @@ impl<'a> Emitter<'a> {
             options,
             summaries: analysis::summaries(module),
             inlined: crate::inlining::inlined(module),
+            apart: crate::apart::apart(module),
             sparse: Sparse::of(module),
             member_size,
             given: Given::new(module),
@@ -172,18 +175,20 @@ impl<'a> Emitter<'a> {
     pub(crate) fn framed(&mut self, ty: &str, size: u32) -> String {
         let at = self.frame;
         self.frame += size.next_multiple_of(8);
-        format!("({ty} *)(run->frame + {at})")
+        format!("({ty} *)hw_arena_at(HW_FRAME_AT + {at})")
     }
 
-    /// What stands where in the arena: a page that is never there, the call, zeros, what the host puts behind them.
+    /// What stands where in the arena: a page that is never there, the call, the run, zeros, variables, what the host
+    /// puts behind them.
     fn arena(&self, largest: u32) -> String {
         let zeros = 2 * PAGE;
-        let free = zeros + largest.next_multiple_of(PAGE);
+        let frame = zeros + largest.next_multiple_of(PAGE);
+        let free = frame + self.frame.next_multiple_of(PAGE);
         format!(
-            "#define HW_CALL_AT {PAGE}\n#define HW_NOTHING_AT {zeros}\n#define HW_FREE_AT {free}\n\
-             #define HW_FRAME_BYTES {}\n#define HW_CONTEXTS {}\n#define HW_ARENA_PAGES {}\n\
-             #define HW_PROGRAMS {}\n#define HW_VARIABLES hw_arena_at(*(const uint64_t *)hw_arena_at(HW_CALL_AT + 16))\n\n",
-            self.frame,
+            "#define HW_CALL_AT {PAGE}\n#define HW_RUN_AT {}\n#define HW_NOTHING_AT {zeros}\n\
+             #define HW_FRAME_AT {frame}\n#define HW_FREE_AT {free}\n#define HW_CONTEXTS {}\n\
+             #define HW_ARENA_PAGES {}\n#define HW_PROGRAMS {}\n\n",
+            PAGE + PAGE / 2,
             self.module.contexts.len().max(1),
             ARENA / PAGE,
             self.module.chains.len() + 2,

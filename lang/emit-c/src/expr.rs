@@ -115,7 +115,7 @@ impl Emitter<'_> {
     }
 
     fn param(&mut self, index: u32, ty: &Ty) -> String {
-        let value = format!("run->params[{index}]");
+        let value = format!("HW_AT(run->params)[{index}]");
         if scalar(ty) == "uint64_t" && number::Shape::of(ty).bits == 64 {
             value
         } else {
@@ -314,8 +314,6 @@ impl Emitter<'_> {
             self.halting_call(s, &format!("{call}, &{name})"));
         } else if halts {
             self.halting_call(s, &format!("{call})"));
-        } else if self.is_ebpf() {
-            s.out.line(&format!("HW_DO({call}));"));
         } else {
             s.out.line(&format!("{call});"));
         }
@@ -446,7 +444,6 @@ impl Emitter<'_> {
         match (s.ending.clone(), text) {
             (Ending::Plain, Some(text)) if s.ret.is_some() => s.out.line(&format!("return {text};")),
             (Ending::Plain, _) if s.ret.is_some() => s.out.line("return 0;"),
-            (Ending::Plain, _) if self.is_ebpf() => s.out.line("return HW_OVER;"),
             (Ending::Plain, _) => s.out.line("return;"),
             (Ending::Halting, text) => {
                 if let (Some(text), true) = (text, s.ret.is_some()) {

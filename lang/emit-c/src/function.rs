@@ -10,8 +10,6 @@ use crate::types::{scalar, stored};
 
 /// From how many bytes on a variable is left to the C library to be zeroed.
 pub(crate) const LARGE: u32 = 128;
-/// The maximum number of arguments of a function in eBPF.
-const MAX_ARGS: usize = 5;
 /// Up to how many bytes on compilers for eBPF copy by loads and stores.
 const IN_PLACE: u32 = 256;
 
@@ -99,25 +97,28 @@ impl Emitter<'_> {
         let result = match (&scope.ending, &func.ret) {
             (Ending::Halting, _) => "bool",
             (Ending::Plain, Some(ty)) => scalar(ty),
-            (Ending::Plain, None) if self.is_ebpf() => "uint64_t",
             (Ending::Plain, None) => "void",
         };
+        let is_apart = self.is_ebpf() && self.apart[instance.func.0 as usize];
         let storage = if self
             .module
             .parsers
             .iter()
             .any(|parser| parser.func == instance.func)
         {
-            "HW_FLAT static"
-        } else if self.inlined[instance.func.0 as usize] || (self.is_ebpf() && params.len() >= MAX_ARGS) {
+            "HW_FLAT HW_PART"
+        } else if self.inlined[instance.func.0 as usize] {
             "HW_INLINE"
         } else {
-            "static"
+            "HW_PART"
         };
-        let head = format!(
-            "{storage} {result} {name}(hw_run *run{})",
-            params.iter().map(|p| format!(", {p}")).collect::<String>()
-        );
+        let list: String = params.iter().map(|param| format!(", {param}")).collect();
+        let head = if is_apart {
+            self.call_apart(result, name, &params);
+            format!("{storage} {result} {name}_body(hw_run *run{list})")
+        } else {
+            format!("{storage} {result} {name}(hw_run *run{list})")
+        };
         self.prototypes += &format!("{head};\n");
         scope.out.open(&head);
         self.prologue(&mut scope, summary.fresh, summary.found);
@@ -135,6 +136,9 @@ impl Emitter<'_> {
         scope.out.close("");
         self.functions += &scope.out.finish();
         self.functions.push('\n');
+        if is_apart {
+            self.body_apart(result, name, &params);
+        }
     }
 
     /// A halting function's result is zero where no `return` sets it.
@@ -274,8 +278,6 @@ impl Emitter<'_> {
         match (&scope.ending, &scope.ret) {
             (Ending::Halting, _) => scope.out.line("return false;"),
             (Ending::Plain, Some(_)) => scope.out.line("return 0;"),
-            // What a function leaves behind must not be an address of its caller's stack.
-            (Ending::Plain, None) if self.is_ebpf() => scope.out.line("return HW_OVER;"),
             (Ending::Plain, None) => {}
         }
     }

@@ -59,7 +59,7 @@ impl Emitter<'_> {
         let Local { name, ty, size, .. } = s.locals[local].clone();
         let text = self.type_of(&ty);
         s.out.line(&format!(
-            "{text} *const {name} = ({text} *)((hw_packet_rec *)run->at + 1);"
+            "{text} *const {name} = ({text} *)((hw_packet_rec *)HW_AT(run->at) + 1);"
         ));
         match value {
             "{0}" if size > LARGE => s.out.line(&format!("hw_zero({name}, sizeof *{name});")),

@@ -41,10 +41,8 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
     if sizes[index].is_some() {
         return;
     }
-    let mut nodes = Nodes::default();
-    visit::visit_block(&mut nodes, &module.funcs[index].body);
-    let mut size = nodes.own;
-    for callee in nodes.calls {
+    let (mut size, callees) = calls(module, id);
+    for callee in callees {
         measure(module, callee, sizes);
         size += sizes[callee.0 as usize]
             .filter(|size| *size <= SMALL)
@@ -53,10 +51,16 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
     sizes[index] = Some(size);
 }
 
+/// The number of a function's own places and expressions, and what it calls, once for each time.
+pub(crate) fn calls(module: &Module, id: FuncId) -> (usize, Vec<FuncId>) {
+    let mut nodes = Nodes::default();
+    visit::visit_block(&mut nodes, &module.funcs[id.0 as usize].body);
+    (nodes.own, nodes.calls)
+}
+
 #[derive(Default)]
 struct Nodes {
     own: usize,
-    /// One for each time.
     calls: Vec<FuncId>,
 }
 

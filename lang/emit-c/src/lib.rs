@@ -7,7 +7,7 @@
 //! * [`emitter`]: what is printed so far, and what is still to be printed
 //! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
-//! * [`scope`], [`function`], [`chain`], [`inlining`]: functions, and what runs on an event
+//! * [`scope`], [`function`], [`chain`], [`inlining`], [`apart`]: functions, and what runs on an event
 //! * [`place`], [`expr`], [`number`], [`query`], [`table`]: values
 //! * [`stmt`], [`container`], [`instr`], [`image`]: effects
 //! * [`packet`]: parsers, headers, segmentation and coalescing rules
@@ -21,6 +21,7 @@
 
 pub mod abi;
 mod analysis;
+mod apart;
 mod chain;
 mod container;
 mod emitter;

@@ -210,7 +210,7 @@ impl Emitter<'_> {
             },
             Base::Event => match &s.event {
                 Some(event) => event.clone(),
-                None => (At::Pointer("((hw_event *)run->event)".into()), self.event_type()),
+                None => (At::Pointer("((hw_event *)HW_AT(run->event))".into()), self.event_type()),
             },
             Base::Keyed => match (&s.keyed, s.found) {
                 (Some(keyed), _) => keyed.clone(),

@@ -9,6 +9,10 @@
 
 #define HW_MAX_IDS 65536
 #define HW_HEADER_BYTES 512 /* of a transport header at most */
+#define HW_LARGEST 2048 /* bytes of a frame */
+#define HW_ETHERNET 14
+#define HW_IPV4 20
+#define HW_IPV6 40
 
 struct xdp_md {
     uint32_t data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex;
@@ -42,7 +46,7 @@ typedef struct hw_front {
     uint64_t plans;        /* of events, by number */
     uint64_t blueprints, queues; /* whether their packets can be sent from here, by number: words */
     uint64_t protocol;     /* of packets whose header names none */
-    uint64_t events, events_end, params, frame, scratch, scratch_bytes, header;
+    uint64_t events, events_end, params, scratch, scratch_bytes, header;
     /* The frame that is being worked on. */
     uint64_t entry;        /* its entry in the log */
     uint64_t event, event_count, event_at, ran;
@@ -84,6 +88,14 @@ typedef struct hw_address {
     uint8_t bytes[16];
 } hw_address;
 
+/* What parsers and headers work on. */
+typedef struct hw_input {
+    hw_net net;
+    hw_packet packet;
+    hw_events events;
+    uint8_t out[HW_ETHERNET + HW_IPV6 + HW_HEADER_BYTES];
+} hw_input;
+
 /* The socket of each receive queue, and the stack's IP addresses: those of `hawser.bpf.c`. */
 struct {
     int (*type)[17]; /* BPF_MAP_TYPE_XSKMAP */
@@ -120,11 +132,6 @@ static uint32_t (*const hw_random)(void) = (void *)7;
 static long (*const hw_redirect)(void *map, uint64_t index, uint64_t otherwise) = (void *)51;
 static long (*const hw_set_end)(void *context, int delta) = (void *)65;
 static long (*const hw_ring)(void *bell, void *bytes, uint64_t len, uint64_t flags) = (void *)130;
-
-#define HW_LARGEST 2048 /* bytes of a frame */
-#define HW_ETHERNET 14
-#define HW_IPV4 20
-#define HW_IPV6 40
 
 HW_INLINE hw_front *hw_shared(void) {
     __asm__ volatile("" : : "r"(&hw_arena));
@@ -265,12 +272,13 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
         return hw_leave(context, front);
     hw_entry *entry = hw_arena_at(front->log);
     uint8_t *frame = hw_arena_at(front->log + sizeof(hw_entry));
-    hw_net *net = hw_arena_at(front->header);
+    hw_net *net = &((hw_input *)hw_arena_at(front->header))->net;
     hw_copy_frame(context, frame, len);
     if (!hw_read_network(net, frame, len) || !hw_is_unicast(net) || hw_is_own(&net->src_ip) || !hw_is_own(&net->dst_ip))
         return hw_leave(context, front);
     net->path_mtu = (uint32_t)front->mtu;
-    hw_packet packet = {
+    hw_input *input = hw_arena_at(front->header);
+    input->packet = (hw_packet){
         .net = net,
         .head = frame + HW_ETHERNET + net->hdr_len,
         .head_len = net->tot_len - net->hdr_len,
@@ -278,17 +286,16 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
         .addr = (uint64_t)UINT32_MAX << 32, /* the buffer `FRONT_BUFFER` of the engine */
         .verify = 1,
     };
-    hw_events events = {.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
-    ((hw_call *)hw_arena_at(HW_CALL_AT))->frame = front->frame;
+    input->events = (hw_events){.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
     /* What does not parse is counted by the stack. */
-    if (hw_parse(front, &packet, &events, net->protocol) != 0 || events.count == 0)
+    if (hw_parse(front, &input->packet, &input->events, net->protocol) != 0 || input->events.count == 0)
         return hw_leave(context, front);
     entry->now = hw_time();
     entry->frame = (uint32_t)len;
     entry->chains = 0;
     front->entry = front->log;
     front->event = front->ran = front->is_urgent = 0;
-    front->event_count = events.count;
+    front->event_count = input->events.count;
     front->event_at = front->events;
     uint64_t *scratch = hw_arena_at(front->scratch);
     for (uint64_t at = HW_ZERO; HW_MORE(at < front->scratch_bytes / 8); HW_NEXT(at))
@@ -463,7 +470,7 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgenc
 /* Makes an answer of the frame. */
 HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_rec *packet) {
     const hw_net *net = &packet->net;
-    uint8_t *out = hw_arena_at(front->header + sizeof(hw_net));
+    uint8_t *out = ((hw_input *)hw_arena_at(front->header))->out;
     const hw_entry *entry = hw_arena_at(front->entry);
     const uint8_t *frame = hw_arena_at(front->entry + sizeof(hw_entry));
     uint64_t network = HW_ETHERNET + net->hdr_len;

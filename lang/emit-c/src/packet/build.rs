@@ -20,7 +20,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, Image::There);
         let name = self.wire_name(id);
         let head = format!(
-            "HW_FLAT HW_WIDE hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
+            "HW_FLAT HW_PART hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
              uint8_t *header, uint64_t room)",
             self.image_param(id, Image::There, false)
         );
@@ -41,7 +41,7 @@ impl Emitter<'_> {
                 s.out
                     .line("/* The options first: with them written, the header's length is known. */");
                 s.out.line(&format!(
-                    "hw_writer *out = &(hw_writer){{header, room, {fixed}}};"
+                    "hw_writer *out = &(hw_writer){{header, room, {fixed} + HW_ZERO}};"
                 ));
                 options.iter().for_each(|line| s.out.line(line));
                 s.out.line("const uint64_t n = out->at;");
@@ -55,7 +55,7 @@ impl Emitter<'_> {
                 s.out
                     .line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
                 s.out.line(&facts);
-                s.out.line("hw_writer *out = &(hw_writer){header, room, 0};");
+                s.out.line("hw_writer *out = &(hw_writer){header, room, HW_ZERO};");
                 s.out.line(&format!(
                     "uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"
                 ));
@@ -214,7 +214,7 @@ impl Emitter<'_> {
             s.names.take(name);
         }
         let head = format!(
-            "static void {}(hw_run *run, {image} *h, const {image} *previous, const uint64_t *args, \
+            "HW_PART void {}(hw_run *run, {image} *h, const {image} *previous, const uint64_t *args, \
              hw_segment segment)",
             self.rule_name(id)
         );

@@ -42,8 +42,8 @@ pub(crate) fn cursor_fact(fact: WireFact) -> String {
 /// What a parser is given, by its source.
 fn views(source: Source) -> &'static [&'static str] {
     match source {
-        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => &["packet->net"],
-        Source::IcmpError => &["packet->net", "icmp"],
+        Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => &["HW_AT(packet->net)"],
+        Source::IcmpError => &["HW_AT(packet->net)", "icmp"],
         Source::App(_) => &["op"],
         Source::Start => &[],
     }
@@ -120,20 +120,16 @@ impl Emitter<'_> {
 
     fn parse_entry(&mut self, out: &mut Writer) {
         out.line(
-            "HW_WIDE uint32_t mtp_parse(const uint64_t *params, uint32_t parser, const hw_packet *packet,",
+            "HW_PART uint32_t mtp_parse(const uint64_t *params, uint32_t parser, const hw_packet *packet,",
         );
         out.open("                          const hw_icmp *icmp, const hw_op *op, hw_events *out)");
-        out.line("struct hw_packet_run input = {.events = out};");
-        out.line(&format!(
-            "hw_run state = {{.params = params, .packet = &input{}}}, *run = &state;",
-            self.frame_field()
-        ));
+        self.begin_run(out, Some("{.events = out}"));
         out.open("switch (parser)");
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
             out.line(&format!("case {index}:"));
             if !matches!(parser.source, Source::App(_) | Source::Start) {
-                out.line("    input.cursor = hw_cursor_over(packet);");
+                out.line("    run->packet->cursor = hw_cursor_over(packet);");
             }
             let call = self.parser_call(parser);
             out.line(&format!("    {call};"));
@@ -142,18 +138,22 @@ impl Emitter<'_> {
         out.line("default:");
         out.line("    return HW_FRAME;");
         out.close("");
-        out.line("return hw_parse_error(state.outcome);");
+        out.line("return hw_parse_error(run->outcome);");
         out.close("");
         out.line("");
     }
 
-    /// Where a run's variables are, where they are not the compiler's.
-    fn frame_field(&self) -> &'static str {
+    /// Begins a run, with what a parser needs.
+    fn begin_run(&self, out: &mut Writer, packet: Option<&str>) {
         if self.is_ebpf() {
-            ", .frame = HW_VARIABLES"
-        } else {
-            ""
+            let packet = packet.map_or(String::new(), |packet| format!(", .packet = {{{packet}}}"));
+            out.line("hw_run *run = HW_RUN;");
+            out.line(&format!("*run = (hw_run){{.params = params{packet}}};"));
+            return;
         }
+        let packet = packet.map(|packet| out.line(&format!("struct hw_packet_run input = {packet};")));
+        let field = if packet.is_some() { ", .packet = &input" } else { "" };
+        out.line(&format!("hw_run state = {{.params = params{field}}}, *run = &state;"));
     }
 
     /// The parsers of packets: the IP protocol, the parser, and how many events it gives at most.
@@ -212,21 +212,18 @@ impl Emitter<'_> {
 
     fn build_entry(&mut self, out: &mut Writer, sent: &BTreeSet<BlueprintId>) {
         out.line(
-            "HW_WIDE hw_built mtp_build(const uint64_t *params, const hw_packet_rec *packet, uint8_t *image,",
+            "HW_PART hw_built mtp_build(const uint64_t *params, const hw_packet_rec *packet, uint8_t *image,",
         );
         out.line("                          uint32_t index, uint32_t count, uint32_t len, uint8_t *header,");
         out.open("                          uint32_t room)");
-        out.line(&format!(
-            "hw_run state = {{.params = params{}}};",
-            self.frame_field()
-        ));
+        self.begin_run(out, None);
         out.line("const hw_segment segment = {index, count, len};");
         out.open("switch (packet->blueprint)");
         for id in sent {
             let (name, image) = (self.wire_name(*id), self.image_type(*id));
             out.line(&format!("case {}:", id.0));
             out.line(&format!(
-                "    return wire_build_{name}(&state, packet, ({image} *)image, segment, header, room);"
+                "    return wire_build_{name}(run, packet, ({image} *)image, segment, header, room);"
             ));
         }
         out.line("default:");
@@ -237,9 +234,9 @@ impl Emitter<'_> {
     }
 
     fn coalesce_entry(&mut self, out: &mut Writer) {
-        out.line("HW_WIDE uint32_t mtp_coalesce(const uint64_t *params, uint32_t blueprint, const uint8_t *earlier,");
+        out.line("HW_PART uint32_t mtp_coalesce(const uint64_t *params, uint32_t blueprint, const uint8_t *earlier,");
         out.open("                             const uint8_t *later)");
-        out.line("hw_run state = {.params = params}, *run = &state;");
+        self.begin_run(out, None);
         out.open("switch (blueprint)");
         let module = self.module;
         let mut seen = BTreeSet::new();

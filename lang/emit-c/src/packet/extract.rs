@@ -20,7 +20,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
         let head = format!(
-            "static uint32_t wire_extract_{name}{suffix}(hw_run *run{})",
+            "HW_PART uint32_t wire_extract_{name}{suffix}(hw_run *run{})",
             self.image_param(id, image, false)
         );
         s.out.open(&head);
@@ -50,20 +50,20 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
         let head = format!(
-            "static uint32_t wire_take_{name}{suffix}(hw_run *run{})",
+            "HW_PART uint32_t wire_take_{name}{suffix}(hw_run *run{})",
             self.image_param(id, image, false)
         );
         let argument = if image == Image::There { ", h" } else { "" };
         s.out.open(&head);
         s.out.line("hw_cursor *cursor = &run->packet->cursor;");
-        s.out.line("const hw_packet *packet = cursor->packet;");
+        s.out.line("const hw_packet *packet = HW_AT(cursor->packet);");
         fail(&mut s, "!packet", "HW_TRUNCATED");
         s.out.line("const uint64_t at = cursor->at, end = cursor->end;");
         s.out.line("const uint64_t len = hw_min(end, packet->head_len);");
         fail(&mut s, "at > len", "HW_TRUNCATED");
         s.out.line("uint64_t header = 0;");
         s.out.line(&format!(
-            "uint32_t error HW_UNUSED = wire_read_{name}{suffix}(run{argument}, packet->head + at, len - at, &header);"
+            "uint32_t error HW_UNUSED = wire_read_{name}{suffix}(run{argument}, HW_AT(packet->head) + at, len - at, &header);"
         ));
         fail(&mut s, "error", "error");
         s.out.line("const uint64_t n = end - at;");
@@ -99,8 +99,13 @@ impl Emitter<'_> {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
         s.out.open("");
-        s.out.line(&format!("uint8_t p[{MAX_TRAILER}];"));
-        fail(s, "trailer > sizeof p", "HW_LENGTH");
+        if self.is_ebpf() {
+            let at = self.framed("uint8_t", MAX_TRAILER);
+            s.out.line(&format!("uint8_t *const p = {at};"));
+        } else {
+            s.out.line(&format!("uint8_t p[{MAX_TRAILER}];"));
+        }
+        fail(s, &format!("trailer > {MAX_TRAILER}"), "HW_LENGTH");
         s.out.line("hw_copy_out(packet, end - trailer, end, p);");
         s.out.line("const uint64_t len HW_UNUSED = trailer;");
         s.out.line("uint64_t at = 0;");

@@ -23,7 +23,7 @@ impl Emitter<'_> {
         let blueprint = &module.blueprints[id.0 as usize];
         let mut s = self.wire_scope(id, Image::There);
         let head = format!(
-            "static uint64_t wire_measure_{}(hw_run *run{})",
+            "HW_PART uint64_t wire_measure_{}(hw_run *run{})",
             self.wire_name(id),
             self.image_param(id, Image::There, true)
         );

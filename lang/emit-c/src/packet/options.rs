@@ -47,7 +47,7 @@ impl Emitter<'_> {
         let list_type = self.type_of(&Ty::Options { list: id, cap });
         let there = image == Image::There;
         let head = format!(
-            "static uint32_t {}(hw_run *run{}, const uint8_t *p, uint64_t n)",
+            "HW_PART uint32_t {}(hw_run *run{}, const uint8_t *p, uint64_t n)",
             self.options_reader(id, cap, image),
             if there {
                 format!(", {list_type} *list")
@@ -237,7 +237,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
         let head = format!(
-            "static uint32_t wire_member_{name}{suffix}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
+            "HW_PART uint32_t wire_member_{name}{suffix}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
             self.image_param(id, image, false)
         );
         s.out.open(&head);
@@ -261,8 +261,8 @@ impl Emitter<'_> {
         if data_at.is_some() {
             s.out.line("const hw_cursor *cursor = &run->packet->cursor;");
             s.out
-                .line("const uint64_t end = hw_min(cursor->end, cursor->packet->head_len);");
-            self.set_data(&mut s, id, "cursor->packet", "hw_left(data, end)", "data");
+                .line("const uint64_t end = hw_min(cursor->end, HW_AT(cursor->packet)->head_len);");
+            self.set_data(&mut s, id, "HW_AT(cursor->packet)", "hw_left(data, end)", "data");
         }
         s.out.line("*used = header + data;");
         s.out.line("return 0;");
@@ -278,7 +278,7 @@ impl Emitter<'_> {
 
         let mut s = self.list_scope();
         let head = format!(
-            "static void {}(hw_run *run, const {list_type} *list, uint64_t room, hw_writer *out)",
+            "HW_PART void {}(hw_run *run, const {list_type} *list, uint64_t room, hw_writer *out)",
             self.options_writer(id, cap)
         );
         s.out.open(&head);
@@ -291,6 +291,7 @@ impl Emitter<'_> {
                 .line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
             s.out.line("if (out->at - start + n <= limit)");
             s.out.line(&format!("    wire_put_{name}(run, {entry}, n, out);"));
+            s.out.line("HW_STAY(out->at);");
         });
         s.out.line(&format!(
             "hw_zeros_to(out, start + hw_round_up(out->at - start, {pad}));"
@@ -300,7 +301,7 @@ impl Emitter<'_> {
 
         let mut s = self.list_scope();
         let head = format!(
-            "static uint64_t {}(hw_run *run, const {list_type} *list, uint64_t room)",
+            "HW_PART uint64_t {}(hw_run *run, const {list_type} *list, uint64_t room)",
             self.options_measure(id, cap)
         );
         s.out.open(&head);
@@ -312,6 +313,7 @@ impl Emitter<'_> {
                 .line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
             s.out.line("if (at + n <= limit)");
             s.out.line("    at += n;");
+            s.out.line("HW_STAY(at);");
         });
         s.out.line(&format!("return hw_round_up(at, {pad});"));
         s.out.close("");

@@ -21,7 +21,7 @@ impl Emitter<'_> {
     pub(super) fn read_function(&mut self, id: BlueprintId, image: Image) {
         let mut s = self.wire_scope(id, image);
         let head = format!(
-            "static uint32_t wire_read_{}{}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
+            "HW_PART uint32_t wire_read_{}{}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
             self.wire_name(id),
             image.suffix(),
             self.image_param(id, image, false)
@@ -233,7 +233,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
         let head = format!(
-            "static uint32_t wire_nested_{name}{suffix}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
+            "HW_PART uint32_t wire_nested_{name}{suffix}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
             self.image_param(id, image, false)
         );
         s.out.open(&head);
@@ -283,7 +283,7 @@ impl Emitter<'_> {
         }
         let mut s = self.wire_scope(id, image);
         let head = format!(
-            "static uint32_t wire_verify_{}{}(hw_run *run{}, hw_facts facts)",
+            "HW_PART uint32_t wire_verify_{}{}(hw_run *run{}, hw_facts facts)",
             self.wire_name(id),
             image.suffix(),
             self.image_param(id, image, true)

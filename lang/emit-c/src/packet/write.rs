@@ -33,7 +33,7 @@ impl Emitter<'_> {
 
     fn write_head(&mut self, id: BlueprintId, name: &str) -> String {
         format!(
-            "static uint64_t {name}_{}(hw_run *run{}, hw_facts facts, hw_writer *out)",
+            "HW_PART uint64_t {name}_{}(hw_run *run{}, hw_facts facts, hw_writer *out)",
             self.wire_name(id),
             self.image_param(id, Image::There, true)
         )
@@ -279,7 +279,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, Image::There);
         let name = self.wire_name(id);
         let head = format!(
-            "static void wire_put_{name}(hw_run *run{}, uint64_t n, hw_writer *out)",
+            "HW_PART void wire_put_{name}(hw_run *run{}, uint64_t n, hw_writer *out)",
             self.image_param(id, Image::There, true)
         );
         s.out.open(&head);
