@@ -332,6 +332,7 @@ typedef struct hw_run {
 #ifdef __bpf__
     hw_memory memory[1];
     uint64_t result;         /* what a function gave that is called apart and may end the run */
+    uint64_t more[8];        /* arguments of such a function behind the fifth */
 #else
     const hw_memory *memory;
 #endif

@@ -148,6 +148,7 @@ static inline bool hw_varint_get(const uint8_t *p, uint64_t len, uint64_t *at, u
         return false;
     *value = hw_wire_get(p + *at, bytes) & UINT64_MAX >> (66 - 8 * bytes);
     *at += bytes;
+    HW_STAY(*at);
     return true;
 }
 
@@ -174,6 +175,7 @@ static inline void hw_varint_put(hw_writer *out, uint64_t value) {
     uint8_t *p = hw_next(out, bytes);
     if (p)
         hw_wire_put(p, (value & UINT64_MAX >> 2) | tag << (8 * bytes - 2), bytes);
+    HW_STAY(out->at);
 }
 
 /* Zeros up to the given position. */

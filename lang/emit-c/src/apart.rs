@@ -2,11 +2,12 @@
 //!
 //! The kernel's verifier goes through what is part of its callers once for each, and with functions inside functions
 //! more often still; a function that is known outside its file it goes through once. Such a function takes and returns
-//! numbers, at most five and one: pointers are handed to it as such, and the run is where all find it.
+//! numbers: pointers are handed to it as such, and the run is where all find it, with what is more than five arguments.
 //!
-//! Invariant: what is large and would be part of several callers is called, unless it takes too many arguments.
+//! Invariant: what is large and would be part of several callers is called.
 
-use hawser_ir::{FuncId, Module};
+use hawser_ir::visit;
+use hawser_ir::{FuncId, Module, StmtKind};
 
 use crate::emitter::Emitter;
 use crate::inlining::calls;
@@ -14,8 +15,12 @@ use crate::writer::Writer;
 
 /// The maximum number of places and expressions of a function that becomes part of its callers wherever they are.
 const SMALL: usize = 100;
-/// The maximum number of arguments of a function in eBPF.
+/// The maximum number of such functions inside each other: of eight frames the program has one, and two are for what the
+/// runtime and the functions over one type call.
+const MAX_DEPTH: usize = 5;
+/// The maximum number of arguments of a function in eBPF, and of those that are left in the run: `hw_run.more`.
 const MAX_ARGS: usize = 5;
+const MORE_ARGS: usize = 8;
 
 /// By function: whether it is called.
 pub(crate) fn apart(module: &Module) -> Vec<bool> {
@@ -25,15 +30,30 @@ pub(crate) fn apart(module: &Module) -> Vec<bool> {
     // How often each would be there if it were part of its callers.
     let mut copies = vec![0_usize; count];
     let mut apart = vec![false; count];
+    // How many functions that are called are on the way to each.
+    let mut depths = vec![0; count];
     // Callers first.
     for id in order.into_iter().rev() {
         let index = id.0 as usize;
         let is_large = sizes[index].is_some_and(|size| size > SMALL);
-        apart[index] = is_large && copies[index] > 1 && arguments(module, id) <= MAX_ARGS;
+        apart[index] = is_large
+            && copies[index] > 1
+            && depths[index] < MAX_DEPTH
+            && arguments(module, id) <= MAX_ARGS + MORE_ARGS;
         let own = if apart[index] { 1 } else { copies[index].max(1) };
-        for callee in calls(module, id).1 {
-            let copies = &mut copies[callee.0 as usize];
+        let body = &module.funcs[index].body;
+        // What a loop calls counts twice: the verifier may go through several rounds.
+        let mut callees = calls(module, id).1;
+        hawser_ir::statements(body, &mut |stmt| {
+            if let StmtKind::For { body, .. } = &stmt.kind {
+                callees.extend(visit::callees(body));
+            }
+        });
+        for callee in callees {
+            let depth = depths[index] + usize::from(apart[index]);
+            let (copies, deepest) = (&mut copies[callee.0 as usize], &mut depths[callee.0 as usize]);
             *copies = copies.saturating_add(own);
+            *deepest = depth.max(*deepest);
         }
     }
     apart
@@ -57,11 +77,28 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>, order: &
     order.push(id);
 }
 
+/// A function that is called, as its callers see it.
+pub(crate) struct Signature<'a> {
+    /// What it returns; for a function that may end the run whether it did.
+    pub(crate) result: &'a str,
+    pub(crate) name: &'a str,
+    /// Behind the run, if it takes that.
+    pub(crate) params: &'a [String],
+    pub(crate) takes_run: bool,
+}
+
 /// A parameter of a C function.
 struct Param<'a> {
     ty: &'a str,
     name: &'a str,
     is_pointer: bool,
+}
+
+impl Param<'_> {
+    /// The result of a function that may end the run is handed back beside what it returns.
+    fn is_result(&self) -> bool {
+        self.name == "result"
+    }
 }
 
 fn param(text: &str) -> Param<'_> {
@@ -73,86 +110,113 @@ fn param(text: &str) -> Param<'_> {
     }
 }
 
-/// The result of a function that may end the run, which is not among its arguments.
-const RESULT: &str = "result";
+/// A list of C, of which the first part may be absent.
+fn list(first: Option<&str>, rest: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = first.map(str::to_owned).into_iter().chain(rest).collect();
+    all.join(", ")
+}
 
-impl Emitter<'_> {
-    /// Declares a function that is called, and prints what stands for a call of it.
-    pub(crate) fn call_apart(&mut self, result: &str, name: &str, params: &[String]) {
-        let params: Vec<Param<'_>> = params.iter().map(|text| param(text)).collect();
-        let mut list = String::new();
-        let (mut numbers, mut args) = (Vec::new(), Vec::new());
-        for Param { ty, name, is_pointer } in &params {
-            list += &format!(", {ty} {}{name}", if *is_pointer { "*" } else { "" });
-            if *name == RESULT {
-                continue;
-            }
-            numbers.push(format!("uint64_t {name}"));
-            args.push(match is_pointer {
-                true => format!("HW_NUMBER({name})"),
-                false => format!("(uint64_t){name}"),
-            });
-        }
-        let numbers = if numbers.is_empty() {
-            "void".to_owned()
-        } else {
-            numbers.join(", ")
-        };
-        let call = format!("{name}_apart({})", args.join(", "));
-        let mut out = Writer::default();
-        out.line(&format!("uint64_t {name}_apart({numbers});"));
-        out.open(&format!("HW_INLINE {result} {name}(hw_run *run{list})"));
-        match params.iter().find(|param| param.name == RESULT) {
-            Some(Param { ty, .. }) => {
-                out.line(&format!("bool is_over = {call};"));
-                out.line(&format!("*{RESULT} = ({ty})run->result;"));
-                out.line("return is_over;");
-            }
-            None if result == "void" => out.line(&format!("{call};")),
-            None => out.line(&format!("return ({result}){call};")),
-        }
-        out.close("");
-        self.prototypes += &out.finish();
+impl Signature<'_> {
+    fn params(&self) -> impl Iterator<Item = Param<'_>> {
+        self.params.iter().map(|text| param(text))
     }
 
-    /// Prints the function that is called, around its body.
-    pub(crate) fn body_apart(&mut self, result: &str, name: &str, params: &[String]) {
-        let params: Vec<Param<'_>> = params.iter().map(|text| param(text)).collect();
-        let (mut numbers, mut args) = (Vec::new(), String::new());
-        for Param { ty, name, is_pointer } in &params {
-            if *name == RESULT {
-                args += ", &given";
-                continue;
-            }
-            numbers.push(format!("uint64_t {name}"));
-            args += &match is_pointer {
-                true => format!(", hw_arena_at({name})"),
-                false => format!(", ({ty}){name}"),
-            };
-        }
-        let numbers = if numbers.is_empty() {
-            "void".to_owned()
-        } else {
-            numbers.join(", ")
-        };
-        let call = format!("{name}_body(HW_RUN{args})");
+    fn result_type(&self) -> Option<&str> {
+        self.params().find(Param::is_result).map(|param| param.ty)
+    }
+
+    /// The function as it is, with another name.
+    pub(crate) fn head(&self, suffix: &str) -> String {
+        let run = self.takes_run.then_some("hw_run *run");
+        let params = list(run, self.params.iter().cloned());
+        format!("{} {}{suffix}({params})", self.result, self.name)
+    }
+
+    /// What takes numbers.
+    fn number_head(&self) -> String {
+        let params = self.params().filter(|param| !param.is_result()).take(MAX_ARGS);
+        let params = list(None, params.map(|param| format!("uint64_t {}", param.name)));
+        let params = if params.is_empty() { "void" } else { &params };
+        format!("uint64_t {}_apart({params})", self.name)
+    }
+
+    /// Declares what takes numbers, and prints the function as a call of that.
+    pub(crate) fn call(&self) -> String {
+        let args = self.params().filter(|param| !param.is_result());
+        let mut args = args.map(|param| match param.is_pointer {
+            true => format!("HW_NUMBER({})", param.name),
+            false => format!("(uint64_t){}", param.name),
+        });
+        let call = format!(
+            "{}_apart({})",
+            self.name,
+            list(None, args.by_ref().take(MAX_ARGS))
+        );
         let mut out = Writer::default();
-        out.open(&format!("HW_APART uint64_t {name}_apart({numbers})"));
-        match params.iter().find(|param| param.name == RESULT) {
-            Some(Param { ty, .. }) => {
+        out.line(&format!("{};", self.number_head()));
+        out.open(&format!("HW_INLINE {}", self.head("")));
+        for (i, arg) in args.enumerate() {
+            out.line(&format!("HW_RUN->more[{i}] = {arg};"));
+        }
+        match (self.result_type(), self.result) {
+            (Some(ty), _) => {
+                out.line(&format!("bool is_over = {call};"));
+                out.line(&format!("*result = ({ty})run->result;"));
+                out.line("return is_over;");
+            }
+            (None, "void") => out.line(&format!("{call};")),
+            (None, pointer) if pointer.ends_with('*') => out.line(&format!("return hw_arena_at({call});")),
+            (None, number) => out.line(&format!("return ({number}){call};")),
+        }
+        out.close("");
+        out.finish()
+    }
+
+    /// Prints what takes numbers, as a call of the function itself, `NAME_body`.
+    pub(crate) fn called(&self) -> String {
+        let args = self.params().enumerate().map(|(i, param)| {
+            let number = match i.checked_sub(MAX_ARGS) {
+                Some(more) => format!("HW_RUN->more[{more}]"),
+                None => param.name.to_owned(),
+            };
+            match param {
+                _ if param.is_result() => "&given".to_owned(),
+                Param { is_pointer: true, .. } => format!("hw_arena_at({number})"),
+                Param { ty, .. } => format!("({ty}){number}"),
+            }
+        });
+        let run = self.takes_run.then_some("HW_RUN");
+        let call = format!("{}_body({})", self.name, list(run, args));
+        let mut out = Writer::default();
+        out.open(&format!("HW_APART {}", self.number_head()));
+        match (self.result_type(), self.result) {
+            (Some(ty), _) => {
                 out.line(&format!("{ty} given;"));
                 out.line(&format!("bool is_over = {call};"));
                 out.line("HW_RUN->result = (uint64_t)given;");
                 out.line("return is_over;");
             }
-            None if result == "void" => {
+            (None, "void") => {
                 out.line(&format!("{call};"));
                 out.line("return 0;");
             }
-            None => out.line(&format!("return (uint64_t){call};")),
+            (None, pointer) if pointer.ends_with('*') => out.line(&format!("return HW_NUMBER({call});")),
+            (None, _) => out.line(&format!("return (uint64_t){call};")),
         }
         out.close("");
-        self.functions += &out.finish();
-        self.functions.push('\n');
+        out.line("");
+        out.finish()
+    }
+}
+
+impl Emitter<'_> {
+    /// Prints a function over one type, with its body from the opening brace on.
+    pub(crate) fn helper(&mut self, signature: &Signature<'_>, body: &str) {
+        self.helpers += &if self.is_ebpf() {
+            let (called, call) = (signature.called(), signature.call());
+            format!("HW_INLINE {} {body}\n{called}{call}\n", signature.head("_body"))
+        } else {
+            format!("static inline {} {body}\n", signature.head(""))
+        };
     }
 }

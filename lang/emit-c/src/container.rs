@@ -2,6 +2,7 @@
 
 use hawser_ir::{ContainerOp, Expr, Operand, OptMember, Place, Ty};
 
+use crate::apart::Signature;
 use crate::emitter::Emitter;
 use crate::number;
 use crate::place::Target;
@@ -173,15 +174,27 @@ impl Emitter<'_> {
         let ok = self.verdict(s, wanted, "true");
         let list = target.at.address();
         let item = self.pointed(elem);
-        let zero = self.zero(elem);
+        // The element may itself lie in the list that moves: it is kept aside.
+        let aside = s.names.take("aside");
+        let value = value.as_deref().unwrap_or(self.zero(elem));
+        let (declared, aside) = if self.is_ebpf() {
+            let size = self.layout().size(elem);
+            let at = self.framed(&item, size);
+            let mut declared = vec![format!("{item} *const {aside} = {at};")];
+            if value.starts_with('{') {
+                declared.extend(self.initialised(&format!("*{aside}"), elem));
+            } else {
+                declared.push(self.copied(&format!("*{aside}"), value, size));
+            }
+            (declared, aside)
+        } else {
+            (vec![format!("{item} {aside} = {value};")], format!("&{aside}"))
+        };
         self.guarded(s, &target, |s| {
-            // The element may itself lie in the list that moves: it is kept aside.
-            let aside = s.names.take("aside");
-            s.out
-                .line(&format!("{item} {aside} = {};", value.as_deref().unwrap_or(zero)));
+            declared.iter().for_each(|line| s.out.line(line));
             match &ok {
-                Some(ok) => s.out.line(&format!("{ok} = {helper}({list}, &{aside});")),
-                None => s.out.line(&format!("(void){helper}({list}, &{aside});")),
+                Some(ok) => s.out.line(&format!("{ok} = {helper}({list}, {aside});")),
+                None => s.out.line(&format!("(void){helper}({list}, {aside});")),
             }
         });
         ok
@@ -201,9 +214,7 @@ impl Emitter<'_> {
             self.element_field(list, key, in_list),
             self.element_field(list, key, aside),
         );
-        let mut body = format!(
-            "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = HW_ZERO;\n"
-        );
+        let mut body = "{\n    uint32_t i = HW_ZERO;\n".to_owned();
         body += &format!(
             "    for (; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i)) {{\n        if ({key_there} == {key_here}) {{\n            \
              hw_list_remove(list, i, {cap}, {stride});\n            break;\n        }}\n    }}\n"
@@ -219,11 +230,18 @@ impl Emitter<'_> {
         }
         // Equals keep the order in which they came.
         body += "    }\n";
+        let copied = self.copied("*slot", "*element", self.layout().size(elem));
         body += &format!(
-            "    {item} *slot = hw_list_insert(list, i, {cap}, {stride});\n    if (slot)\n        *slot = *element;\n    \
-             return slot != NULL;\n}}\n\n"
+            "    {item} *slot = hw_list_insert(list, i, {cap}, {stride});\n    if (slot)\n        {copied}\n    \
+             return slot != NULL;\n}}\n"
         );
-        self.helpers += &body;
+        let signature = Signature {
+            result: "bool",
+            name: &name,
+            params: &[format!("{tag} *list"), format!("const {item} *element")],
+            takes_run: false,
+        };
+        self.helper(&signature, &body);
         name
     }
 
@@ -254,12 +272,18 @@ impl Emitter<'_> {
             return name;
         };
         let found = self.element_field(list, key, "list->items[i]");
-        self.helpers += &format!(
-            "static inline bool {name}({tag} *list, {} key) {{\n    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
+        let body = format!(
+            "{{\n    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
              if ({found} == key) {{\n            hw_list_remove(list, i, {cap}, {stride});\n            return true;\n        }}\n    \
-             return false;\n}}\n\n",
-            scalar(&key.ty)
+             return false;\n}}\n"
         );
+        let signature = Signature {
+            result: "bool",
+            name: &name,
+            params: &[format!("{tag} *list"), format!("{} key", scalar(&key.ty))],
+            takes_run: false,
+        };
+        self.helper(&signature, &body);
         name
     }
 

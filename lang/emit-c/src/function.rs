@@ -3,6 +3,7 @@
 use hawser_ir::visit::{self, Access};
 use hawser_ir::{Base, Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
 
+use crate::apart::Signature;
 use crate::emitter::Emitter;
 use crate::locals::Plan;
 use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, Slot};
@@ -11,11 +12,16 @@ use crate::types::{scalar, stored};
 /// From how many bytes on a variable is left to the C library to be zeroed.
 pub(crate) const LARGE: u32 = 128;
 /// Up to how many bytes on compilers for eBPF copy by loads and stores.
-const IN_PLACE: u32 = 256;
+const IN_PLACE: u32 = 64;
 
 /// The pointer by which a variable of the frame is known: its name is what the pointer leads to.
 fn framed_name(name: &str) -> Option<&str> {
     name.strip_prefix("(*")?.strip_suffix(')')
+}
+
+/// Whether a variable is in memory, in eBPF.
+pub(crate) fn is_framed(local: &Local) -> bool {
+    framed_name(&local.name).is_some()
 }
 
 /// What a pointer to a variable may be called that is not in the frame after all.
@@ -78,9 +84,6 @@ impl Emitter<'_> {
         let summary = self.summaries[instance.func.0 as usize].clone();
         let mut scope = Scope::new();
         scope.body = Some(instance.func);
-        hawser_ir::statements(&func.body, &mut |stmt| {
-            scope.has_loops |= matches!(stmt.kind, StmtKind::For { .. });
-        });
         scope.views = self.views_are_there(instance.func);
         scope.found = instance.found;
         scope.slot = instance.slot;
@@ -112,13 +115,19 @@ impl Emitter<'_> {
         } else {
             "HW_PART"
         };
-        let list: String = params.iter().map(|param| format!(", {param}")).collect();
-        let head = if is_apart {
-            self.call_apart(result, name, &params);
-            format!("{storage} {result} {name}_body(hw_run *run{list})")
-        } else {
-            format!("{storage} {result} {name}(hw_run *run{list})")
+        let signature = Signature {
+            result,
+            name,
+            params: &params,
+            takes_run: true,
         };
+        if is_apart {
+            self.prototypes += &signature.call();
+        }
+        let head = format!(
+            "{storage} {}",
+            signature.head(if is_apart { "_body" } else { "" })
+        );
         self.prototypes += &format!("{head};\n");
         scope.out.open(&head);
         self.prologue(&mut scope, summary.fresh, summary.found);
@@ -137,7 +146,7 @@ impl Emitter<'_> {
         self.functions += &scope.out.finish();
         self.functions.push('\n');
         if is_apart {
-            self.body_apart(result, name, &params);
+            self.functions += &signature.called();
         }
     }
 

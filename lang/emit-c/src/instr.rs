@@ -164,8 +164,9 @@ impl Emitter<'_> {
             0 => format!("sizeof(hw_{name}_rec)"),
             tail => format!("sizeof(hw_{name}_rec) + {tail}"),
         };
-        s.out
-            .line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)HW_AT(run->at);"));
+        s.out.line(&format!(
+            "hw_{name}_rec *{record} = (hw_{name}_rec *)HW_AT(run->at);"
+        ));
         s.out.line(&format!("run->at += {len};"));
         s.out.line(&format!(
             "{record}->header = (hw_record){{{kind}, {on}, 0, {len}}};"

@@ -7,6 +7,7 @@
 use hawser_ir::{Base, FieldRef, Index, Items, OptListId, Place, Step, Ty};
 
 use crate::analysis::{is_plain, is_plain_place};
+use crate::apart::Signature;
 use crate::emitter::Emitter;
 use crate::number::{constant, paren, reduce};
 use crate::scope::{At, Found, Kind, Scope, Slot};
@@ -210,7 +211,10 @@ impl Emitter<'_> {
             },
             Base::Event => match &s.event {
                 Some(event) => event.clone(),
-                None => (At::Pointer("((hw_event *)HW_AT(run->event))".into()), self.event_type()),
+                None => (
+                    At::Pointer("((hw_event *)HW_AT(run->event))".into()),
+                    self.event_type(),
+                ),
             },
             Base::Keyed => match (&s.keyed, s.found) {
                 (Some(keyed), _) => keyed.clone(),
@@ -429,12 +433,21 @@ impl Emitter<'_> {
             ),
             Index::Key(_, key) => {
                 let field = self.element_field(list, key, "list->items[i]");
-                let ty = scalar(&key.ty);
-                format!(
-                    "static inline {constant}{item} *{name}({constant}{tag} *list, {ty} key) {{\n    \
-                     for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
+                let body = format!(
+                    "{{\n    for (uint32_t i = HW_ZERO; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i))\n        \
                      if ({field} == key)\n            return &list->items[i];\n    return {missing};\n}}\n"
-                )
+                );
+                let signature = Signature {
+                    result: &format!("{constant}{item} *"),
+                    name: &name,
+                    params: &[
+                        format!("{constant}{tag} *list"),
+                        format!("{} key", scalar(&key.ty)),
+                    ],
+                    takes_run: false,
+                };
+                self.helper(&signature, &body);
+                return name;
             }
         };
         self.helpers += &body;

@@ -2,6 +2,7 @@
 
 use hawser_ir::{Expr, FieldRef, Index, OPTION_TAG, OptListId, Place, Query, Step, Ty};
 
+use crate::apart::Signature;
 use crate::emitter::Emitter;
 use crate::number::{self, Shape};
 use crate::scope::Scope;
@@ -142,14 +143,10 @@ impl Emitter<'_> {
             return name;
         }
         let Ty::Sorted { cap, .. } = list else { return name };
-        let params: String = by
-            .iter()
-            .enumerate()
-            .map(|(i, field)| format!(", {} v{i}", scalar(&field.ty)))
-            .collect();
-        let mut body = format!(
-            "static inline uint64_t {name}(const {tag} *list{params}) {{\n    uint32_t i = HW_ZERO;\n"
-        );
+        let mut params = vec![format!("const {tag} *list")];
+        let values = by.iter().enumerate();
+        params.extend(values.map(|(i, field)| format!("{} v{i}", scalar(&field.ty))));
+        let mut body = "{\n    uint32_t i = HW_ZERO;\n".to_owned();
         body += &format!("    for (; HW_MORE(i < hw_len(list->len, {cap})); HW_NEXT(i)) {{\n");
         for (i, field) in by.iter().enumerate() {
             let found = self.element_field(list, field, "list->items[i]");
@@ -159,8 +156,14 @@ impl Emitter<'_> {
                 "        if ({found} != {value}) {{\n            if ({less})\n                continue;\n            break;\n        }}\n"
             );
         }
-        body += "        break;\n    }\n    return i;\n}\n\n";
-        self.helpers += &body;
+        body += "        break;\n    }\n    return i;\n}\n";
+        let signature = Signature {
+            result: "uint64_t",
+            name: &name,
+            params: &params,
+            takes_run: false,
+        };
+        self.helper(&signature, &body);
         name
     }
 

@@ -164,8 +164,6 @@ pub(crate) struct Scope {
     pub(crate) facts: Option<String>,
     /// The running segmentation rule's arguments: an array.
     pub(crate) rule_args: Option<String>,
-    /// Whether the function has loops.
-    pub(crate) has_loops: bool,
     /// What the function begins with: arguments that go to the frame.
     pub(crate) arguments: Vec<String>,
     /// Where each variable is declared, by [`crate::locals`].
@@ -206,7 +204,6 @@ impl Scope {
             blueprint: None,
             facts: None,
             rule_args: None,
-            has_loops: false,
             arguments: Vec::new(),
             plan: crate::locals::Plan::default(),
             in_place: None,
@@ -265,7 +262,7 @@ impl Scope {
 
     /// Where among the variables, which are in the order of their offsets, the one is that holds an
     /// offset of the frame.
-    fn index_of(&self, offset: u32) -> Option<usize> {
+    pub(crate) fn index_of(&self, offset: u32) -> Option<usize> {
         let begun = self.locals.partition_point(|l| l.offset <= offset);
         let at = self.locals[begun.checked_sub(1)?].offset;
         // Where one takes no bytes, several begin at one offset.

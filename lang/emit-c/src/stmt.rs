@@ -1,9 +1,13 @@
 //! Statements: one function per node.
 
+use std::collections::BTreeSet;
+
+use hawser_ir::visit;
 use hawser_ir::{Base, ContainerOp, Expr, IdPart, Place, Stmt, StmtKind, Ty};
 
 use crate::Marks;
 use crate::emitter::Emitter;
+use crate::function::is_framed;
 use crate::names::{comment, literal};
 use crate::number;
 use crate::scope::{At, Scope};
@@ -100,7 +104,6 @@ impl Emitter<'_> {
                 StmtKind::Store(_, value) if declared.set_whole => {
                     let text = self.at_once(s, value);
                     let text = number::cast(&text, &value.ty, &ty);
-                    let text = self.begun(s, value, text);
                     self.declare(s, declared.local, &text);
                     return true;
                 }
@@ -131,9 +134,6 @@ impl Emitter<'_> {
                 }
                 // It zeroes what it does not find.
                 StmtKind::Extract { .. } if declared.set_whole => self.declare_unset(s, declared.local),
-                _ if ty.is_scalar() && self.is_ebpf() && s.has_loops => {
-                    self.declare(s, declared.local, "HW_ZERO")
-                }
                 _ => self.declare(s, declared.local, zero),
             }
         }
@@ -155,22 +155,7 @@ impl Emitter<'_> {
             text = s.keep(scalar(&value.ty), &text);
         }
         let text = number::cast(&text, &value.ty, &place.ty);
-        let text = if place.base == Base::Local {
-            self.begun(s, value, text)
-        } else {
-            text
-        };
         self.store(s, place, &text);
-    }
-
-    /// What a variable is set to: in eBPF, where there are loops, no constant that the verifier knows. It would go
-    /// through each round with the value that the variable has in that round.
-    fn begun(&self, s: &Scope, value: &Expr, text: String) -> String {
-        if self.is_ebpf() && is_known(value) && s.has_loops {
-            format!("{} + HW_ZERO", number::paren(&text))
-        } else {
-            text
-        }
     }
 
     fn copy(&mut self, s: &mut Scope, to: &Place, from: &Place) {
@@ -365,9 +350,17 @@ impl Emitter<'_> {
         let next = s.names.take("next");
         let end = s.names.take("end");
         let round = s.names.take("round");
-        let begun = self.begun(s, from, values[0].clone());
-        s.out.line(&format!("{ty} {next} = {begun};"));
+        s.out.line(&format!("{ty} {next} = {};", values[0]));
         s.out.line(&format!("const {ty} {end} = {};", values[1]));
+        let mut carried = Vec::new();
+        if self.is_ebpf() {
+            carried = carried_by(s, body);
+            carried.push(next.clone());
+            carried
+                .iter_mut()
+                .for_each(|name| *name = format!("HW_STAY({name})"));
+            s.out.line(&format!("{};", carried.join("; ")));
+        }
         let one = Expr {
             ty: from.ty.clone(),
             kind: hawser_ir::ExprKind::Const(1),
@@ -375,8 +368,9 @@ impl Emitter<'_> {
         let step = number::binary(hawser_ir::BinOp::Add, &next, &self.expr(s, &one), &from.ty, None);
         let less = number::compare(hawser_ir::CmpOp::Lt, &next, &end, &from.ty);
         s.out.open(&format!(
-            "for (uint32_t {round} = HW_ZERO; HW_MORE({round} < {max}u && {}); HW_NEXT({round}), {next} = {step}, HW_STAY({next}))",
-            number::paren(&less)
+            "for (uint32_t {round} = HW_ZERO; HW_MORE({round} < {max}u && {}); HW_NEXT({round}), {next} = {step}{})",
+            number::paren(&less),
+            carried.iter().map(|stay| format!(", {stay}")).collect::<String>()
         ));
         let value = number::cast(&next, &from.ty, &var.ty);
         self.store(s, var, &value);
@@ -429,13 +423,22 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether an expression is a constant.
-fn is_known(e: &Expr) -> bool {
-    match &e.kind {
-        hawser_ir::ExprKind::Const(_) => true,
-        hawser_ir::ExprKind::Cast(inner) => is_known(inner),
-        _ => false,
-    }
+/// The variables that rounds of a loop hand on: numbers that are not in memory, set in the loop and declared before it.
+fn carried_by(s: &Scope, body: &[Stmt]) -> Vec<String> {
+    let mut set = BTreeSet::new();
+    visit::places(body, |place, access| {
+        if place.base == Base::Local && access.writes() {
+            set.extend(s.index_of(place.offset));
+        }
+    });
+    hawser_ir::statements(body, &mut |stmt| {
+        for declared in s.plan.before(stmt) {
+            set.remove(&declared.local);
+        }
+    });
+    let locals = set.into_iter().map(|index| &s.locals[index]);
+    let numbers = locals.filter(|local| local.ty.is_scalar() && !is_framed(local));
+    numbers.map(|local| local.name.clone()).collect()
 }
 
 /// Whether two places may be in one variable.

@@ -46,7 +46,7 @@ typedef struct hw_front {
     uint64_t plans;        /* of events, by number */
     uint64_t blueprints, queues; /* whether their packets can be sent from here, by number: words */
     uint64_t protocol;     /* of packets whose header names none */
-    uint64_t events, events_end, params, scratch, scratch_bytes, header;
+    uint64_t events, events_end, params, scratch, scratch_bytes, input;
     /* The frame that is being worked on. */
     uint64_t entry;        /* its entry in the log */
     uint64_t event, event_count, event_at, ran;
@@ -95,6 +95,8 @@ typedef struct hw_input {
     hw_events events;
     uint8_t out[HW_ETHERNET + HW_IPV6 + HW_HEADER_BYTES];
 } hw_input;
+
+_Static_assert(sizeof(hw_input) <= 1024, "`src/front/layout.rs` has the same size");
 
 /* The socket of each receive queue, and the stack's IP addresses: those of `hawser.bpf.c`. */
 struct {
@@ -272,12 +274,12 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
         return hw_leave(context, front);
     hw_entry *entry = hw_arena_at(front->log);
     uint8_t *frame = hw_arena_at(front->log + sizeof(hw_entry));
-    hw_net *net = &((hw_input *)hw_arena_at(front->header))->net;
+    hw_input *input = hw_arena_at(front->input);
+    hw_net *net = &input->net;
     hw_copy_frame(context, frame, len);
     if (!hw_read_network(net, frame, len) || !hw_is_unicast(net) || hw_is_own(&net->src_ip) || !hw_is_own(&net->dst_ip))
         return hw_leave(context, front);
     net->path_mtu = (uint32_t)front->mtu;
-    hw_input *input = hw_arena_at(front->header);
     input->packet = (hw_packet){
         .net = net,
         .head = frame + HW_ETHERNET + net->hdr_len,
@@ -384,7 +386,7 @@ HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
 
 /* Whether a packet goes back to the sender of the frame, and can be sent from here; it is completed. */
 HW_INLINE bool hw_is_answer(const hw_front *front, hw_packet_rec *packet) {
-    const hw_net *came = hw_arena_at(front->header);
+    const hw_net *came = hw_arena_at(front->input);
     const uint64_t *blueprints = hw_arena_at(front->blueprints), *queues = hw_arena_at(front->queues);
     hw_net *net = &packet->net;
     if (!blueprints[packet->blueprint] || !queues[packet->queue])
@@ -470,7 +472,7 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgenc
 /* Makes an answer of the frame. */
 HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_rec *packet) {
     const hw_net *net = &packet->net;
-    uint8_t *out = ((hw_input *)hw_arena_at(front->header))->out;
+    uint8_t *out = ((hw_input *)hw_arena_at(front->input))->out;
     const hw_entry *entry = hw_arena_at(front->entry);
     const uint8_t *frame = hw_arena_at(front->entry + sizeof(hw_entry));
     uint64_t network = HW_ETHERNET + net->hdr_len;

@@ -153,25 +153,6 @@ const MODES: &[Mode] = &[
         ],
     },
     Mode {
-        name: "verifier",
-        about: "which chains of the programs the kernel's verifier takes, those that it refused included, as root",
-        command: &[
-            "env",
-            "HAWSER_VERIFIER=1",
-            "cargo",
-            "test",
-            "-q",
-            "-p",
-            "hawser-xdp",
-            "--features",
-            "ebpf",
-            "--test",
-            "kernel",
-            "--",
-            "chains",
-        ],
-    },
-    Mode {
         name: "sessions",
         about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
         command: &[

@@ -55,7 +55,8 @@ impl Emitter<'_> {
                 s.out
                     .line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
                 s.out.line(&facts);
-                s.out.line("hw_writer *out = &(hw_writer){header, room, HW_ZERO};");
+                s.out
+                    .line("hw_writer *out = &(hw_writer){header, room, HW_ZERO};");
                 s.out.line(&format!(
                     "uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"
                 ));

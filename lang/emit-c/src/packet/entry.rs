@@ -152,8 +152,14 @@ impl Emitter<'_> {
             return;
         }
         let packet = packet.map(|packet| out.line(&format!("struct hw_packet_run input = {packet};")));
-        let field = if packet.is_some() { ", .packet = &input" } else { "" };
-        out.line(&format!("hw_run state = {{.params = params{field}}}, *run = &state;"));
+        let field = if packet.is_some() {
+            ", .packet = &input"
+        } else {
+            ""
+        };
+        out.line(&format!(
+            "hw_run state = {{.params = params{field}}}, *run = &state;"
+        ));
     }
 
     /// The parsers of packets: the IP protocol, the parser, and how many events it gives at most.

@@ -28,10 +28,9 @@ pub(super) struct Control {
     pub(super) events: u64,
     pub(super) events_end: u64,
     pub(super) params: u64,
-    pub(super) frame: u64,
     pub(super) scratch: u64,
     pub(super) scratch_bytes: u64,
-    pub(super) header: u64,
+    pub(super) input: u64,
     pub(super) entry: u64,
     pub(super) event: u64,
     pub(super) event_count: u64,
@@ -81,13 +80,13 @@ pub(super) struct Chain {
 }
 
 /// `hw_call` without its globals, which stand behind it.
-pub(super) const CALL_BYTES: u64 = 11 * 8;
+pub(super) const CALL_BYTES: u64 = 10 * 8;
 /// Bytes of the log.
 const LOG: u64 = 1 << 20;
 /// Bytes of the largest frame: `HW_LARGEST`.
 const FRAME: u64 = 2048;
-/// Bytes of a network header and the longest headers behind it: `HW_HEADER_BYTES`, and more.
-const HEADER: u64 = 1024;
+/// Bytes of `hw_input`, and more.
+const INPUT: u64 = 1024;
 /// The maximum number of contexts that are lent.
 const CONTEXTS: u64 = 65_536;
 
@@ -192,10 +191,9 @@ impl Layout {
             events_end: free.0,
             protocol: protocol.unwrap_or(0).into(),
             params: free.take(module.params.len() as u64 * 8),
-            frame: free.take(stated.number("HW_FRAME_BYTES")),
             scratch: free.take(scratch_bytes),
             scratch_bytes,
-            header: free.take(HEADER),
+            input: free.take(INPUT),
             entry_limit: size_of::<Entry>() as u64 + FRAME + max_events * records,
             ..Control::default()
         };

@@ -188,7 +188,7 @@ fn run(first: u64, programs: u64) -> Tally {
 
 /// One program under the events of a seed.
 fn one(printed: Printed, seed: u64, tally: &mut Tally) -> TestResult {
-    let kernel = Kernel::load(&printed.module, &printed.interpreter, &[])?;
+    let kernel = Kernel::load(&printed.module, &printed.interpreter)?;
     let (refused, chains) = kernel.refused();
     tally.chains += chains as u64;
     for refusal in refused {

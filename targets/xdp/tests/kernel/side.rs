@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::NonNull;
@@ -29,8 +30,8 @@ pub(crate) struct Kernel<'a> {
     chains: Vec<Result<Chain, Refusal>>,
     /// The first byte of an arena that is ours to use.
     free: usize,
-    /// Bytes of variables.
-    frame: usize,
+    /// Where the run and variables are.
+    variables: [Range<usize>; 2],
     /// Events that ran in the kernel, and those that did not.
     pub(crate) ran: Cell<u64>,
     pub(crate) missed: Cell<u64>,
@@ -73,8 +74,8 @@ const COUNT: u64 = 4096;
 /// Where a call is described, and how: `hw_call` of `runtime/entries.h`, without its contexts of all flows.
 const CALL: usize = 4096;
 const OUTCOME: usize = 0;
-const RECORDS: usize = 9;
-const WORDS: usize = 11;
+const RECORDS: usize = 8;
+const WORDS: usize = 10;
 /// What memory holds that a chain has to set before it reads it.
 const GARBAGE: u8 = 0xa5;
 /// Verifiers' logs without the states of the program (BPF_LOG_STATS).
@@ -83,12 +84,8 @@ const STATISTICS: u32 = 4;
 const LOG: usize = 1 << 24;
 
 impl<'a> Kernel<'a> {
-    /// Compiles a program and loads each of its chains but those of the events `without`.
-    pub(crate) fn load(
-        module: &'a Module,
-        interpreter: &'a Interpreter,
-        without: &[&str],
-    ) -> TestResult<Kernel<'a>> {
+    /// Compiles a program and loads each of its chains.
+    pub(crate) fn load(module: &'a Module, interpreter: &'a Interpreter) -> TestResult<Kernel<'a>> {
         let c = hawser_equality::compile::c_of(module, Machine::Ebpf).c;
         let folder = Folder::new()?;
         let (source, object) = (folder.join("chains.c"), folder.join("chains.o"));
@@ -96,12 +93,7 @@ impl<'a> Kernel<'a> {
         compile(&source, &object)?;
         let object = std::fs::read(&object)?;
         let chains = (0..module.chains.len()).map(|number| {
-            let chain = if without.contains(&module.events[number].name.as_str()) {
-                Err("it was not tried".to_owned())
-            } else {
-                Chain::load(&object, number)?
-            };
-            Ok(chain.map_err(|reason| Refusal {
+            Ok(Chain::load(&object, number)?.map_err(|reason| Refusal {
                 event: module.events[number].name.clone(),
                 reason,
             }))
@@ -118,7 +110,10 @@ impl<'a> Kernel<'a> {
             interpreter,
             chains: chains.collect::<TestResult<Vec<_>>>()?,
             free: number("HW_FREE_AT")?,
-            frame: number("HW_FRAME_BYTES")?,
+            variables: [
+                number("HW_RUN_AT")?..number("HW_NOTHING_AT")?,
+                number("HW_FRAME_AT")?..number("HW_FREE_AT")?,
+            ],
             ran: Cell::new(0),
             missed: Cell::new(0),
         })
@@ -257,13 +252,16 @@ impl Side for Kernel<'_> {
         };
         let fresh = memory.fresh.as_ref().map_or(0, |bytes| put(bytes));
         let globals: Vec<u64> = memory.globals.iter().map(|bytes| put(bytes)).collect();
-        let (frame, scratch) = (put(&vec![GARBAGE; self.frame]), put(memory.scratch));
+        let scratch = put(memory.scratch);
         let (event_at, records) = (put(event), put(&vec![GARBAGE; room]));
         let end = records + room as u64;
         let wanted = out.wanted();
         let call: [u64; WORDS] = [
-            0, params, frame, scratch, event_at, keyed, fresh, keyed_type, wanted, records, end,
+            0, params, scratch, event_at, keyed, fresh, keyed_type, wanted, records, end,
         ];
+        for range in &self.variables {
+            chain.write(range.start, &vec![GARBAGE; range.len()]);
+        }
         let words = call.iter().chain(&globals).flat_map(|word| word.to_ne_bytes());
         chain.write(CALL, &words.collect::<Vec<u8>>());
 
