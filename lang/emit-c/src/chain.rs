@@ -13,10 +13,15 @@ impl Emitter<'_> {
         for context in 0..self.module.contexts.len() {
             self.invariants(ContextId(context as u32));
         }
-        for event in 0..self.module.chains.len() {
-            self.chain(EventId(event as u32));
+        for event in self.printed_chains() {
+            self.chain(event);
         }
         self.react()
+    }
+
+    fn printed_chains(&self) -> Vec<EventId> {
+        let all = || (0..self.module.chains.len() as u32).map(EventId).collect();
+        self.options.chains.clone().unwrap_or_else(all)
     }
 
     /// The function that gives the first broken invariant of a context as an outcome.
@@ -321,13 +326,11 @@ impl Emitter<'_> {
     pub(crate) fn chain_entries(&mut self) -> String {
         let mut out = Writer::default();
         out.line("");
-        for (index, chain) in self.module.chains.iter().enumerate() {
-            let name = self.chain_name(EventId(index as u32));
+        for event in self.printed_chains() {
+            let (index, name) = (event.0 as usize, self.chain_name(event));
             let ty = self.structure(self.module.events[index].body);
-            out.line(&format!(
-                "HW_CHAIN({index}, {name}, {ty}, {})",
-                chain.bounds.record_bytes
-            ));
+            let bytes = self.module.chains[index].bounds.record_bytes;
+            out.line(&format!("HW_CHAIN({index}, {name}, {ty}, {bytes})"));
         }
         self.packet_parsers(&mut out);
         out.finish()
@@ -343,9 +346,9 @@ impl Emitter<'_> {
         out.open("HW_INLINE uint64_t mtp_chain(hw_run *run, hw_event *event, size_t room)");
         out.line("uint64_t outcome = HW_DONE;");
         out.open("switch (event->event)");
-        for (index, chain) in module.chains.iter().enumerate() {
-            let event = EventId(index as u32);
-            let name = self.chain_name(event);
+        for event in self.printed_chains() {
+            let index = event.0 as usize;
+            let (chain, name) = (&module.chains[index], self.chain_name(event));
             let ty = self.structure(module.events[index].body);
             out.line(&format!("case {index}:"));
             if chain.bounds.record_bytes > 0 {

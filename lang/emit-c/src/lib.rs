@@ -43,7 +43,7 @@ mod table;
 mod types;
 mod writer;
 
-use hawser_ir::Module;
+use hawser_ir::{EventId, Module};
 
 /// How the lines of the program are marked in the C.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Options {
     pub machine: Machine,
     /// How lines are marked.
     pub marks: Marks,
+    /// The events whose chains are printed; `None`: all.
+    pub chains: Option<Vec<EventId>>,
     /// Also exports the function `hawser_program_loaded`, by which a program that is loaded at run time is
     /// found. Programs that are linked together must not.
     pub loadable: bool,

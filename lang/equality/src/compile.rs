@@ -94,7 +94,7 @@ pub fn c_of(module: &Module, machine: Machine) -> Emitted {
     let options = Options {
         machine,
         marks: Marks::Nothing,
-        loadable: false,
+        ..Options::default()
     };
     hawser_emit_c::emit(module, &options)
 }

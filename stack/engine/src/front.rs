@@ -1,7 +1,7 @@
 //! What the engine knows of a place in front of it where chains run while its driver sleeps.
 //!
 //! The stack lends its contexts ([`crate::Stack::lend`]) and takes them back ([`crate::Stack::take_back`]). In between they
-//! are the front's alone: it may run the chain of an event that arrives, as the stack would, and keeps the frame with
+//! are the front's alone: it may run the chain of an event that arrives, on what its ids lead to, as the stack would, and keeps the frame with
 //! what the chain gave. When the stack has its contexts again, it receives those frames like all others; where a chain
 //! ran, it carries out its records and does not run it again.
 
@@ -20,9 +20,7 @@ pub struct Lent<'a> {
     pub number: u32,
     /// Its type.
     pub kind: ContextId,
-    /// `ev.hash` of events that find it.
-    pub hash: u32,
-    /// Its ids.
+    /// Its ids: each leads to it alone.
     pub ids: &'a [Id],
     /// Itself.
     pub bytes: &'a [u8],
@@ -39,6 +37,13 @@ pub struct Terms<'a> {
     pub chains: u64,
     /// How many bytes of packets may be received by all contexts.
     pub room: u64,
+    /// Whether an id that leads to no context that was put leads to none at all.
+    pub is_complete: bool,
+    /// Whether a context can be made. Whoever makes one runs no other chain until it has been taken back.
+    pub may_create: bool,
+    /// The key under which SipHash-1-3 (Aumasson and Bernstein, 2012) of the bytes of an event's first id gives `ev.hash`,
+    /// its lower half.
+    pub key: (u64, u64),
     /// The program's params.
     pub params: &'a [u64],
     /// By type, the contexts that there are once for all.
@@ -74,11 +79,13 @@ pub struct Ran<'a> {
     pub scratch: &'a [u8],
 }
 
-/// What a chain gave.
+/// What a chain gave. Of an event that finds no context where its chain runs only on one: nothing, and it is done.
 #[derive(Clone, Debug)]
 pub struct RanChain {
     /// How it ended.
     pub outcome: Outcome,
     /// What is still to be carried out.
     pub records: RecordBuf,
+    /// The context that it made; empty where it could make none.
+    pub fresh: Vec<u8>,
 }

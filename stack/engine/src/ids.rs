@@ -19,18 +19,24 @@ pub(crate) fn same(one: &Id, other: &Id) -> bool {
 
 /// A keyed hash of ids: whoever does not know the key cannot make them collide.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hasher(SipHasher13);
+pub(crate) struct Hasher {
+    sip: SipHasher13,
+    pub(crate) key: (u64, u64),
+}
 
 impl Hasher {
     /// One with this key.
     pub(crate) fn new(key: (u64, u64)) -> Hasher {
-        Hasher(SipHasher13::new_with_keys(key.0, key.1))
+        Hasher {
+            sip: SipHasher13::new_with_keys(key.0, key.1),
+            key,
+        }
     }
 
     /// SipHash-1-3 of the id's used bytes.
     #[inline]
     pub(crate) fn hash(&self, id: &Id) -> u64 {
-        self.0.hash(id.bytes())
+        self.sip.hash(id.bytes())
     }
 }
 

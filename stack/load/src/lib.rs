@@ -43,7 +43,7 @@ pub use hawser_emit_c::Machine;
 pub use hawser_interp::Unsupported;
 pub use hawser_ir::UnknownParam;
 pub use interpreted::Interpreted;
-pub use library::{BuildError, Library, LibraryError, build, emit, texts_in_library};
+pub use library::{BuildError, Library, LibraryError, build, emit, emit_chains, texts_in_library};
 pub use loaded::{LoadError, Loaded};
 pub use native::Native;
 pub use params::{ParamError, parse_param, parse_params, parse_value};

@@ -16,5 +16,5 @@ mod texts;
 mod toolchain;
 
 pub(crate) use make::compile_in;
-pub use make::{BuildError, build, emit};
+pub use make::{BuildError, build, emit, emit_chains};
 pub use open::{Library, LibraryError, texts_in_library};

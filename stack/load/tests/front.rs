@@ -24,6 +24,7 @@ use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_even
 use hawser_ir::{ContextId, Module, Source, When};
 use hawser_load::{Interpreted, builtin, load};
 use hawser_time::Instant;
+use siphasher::sip::SipHasher13;
 
 /// A wire in front of whose stack chains run, of the same program as the stack's.
 struct Fronted {
@@ -35,8 +36,11 @@ struct Fronted {
     contexts: HashMap<u32, Context>,
     ids: HashMap<Id, u32>,
     globals: Vec<Vec<u8>>,
-    /// While the stack sleeps: how many chains may run.
+    /// While the stack sleeps: how many chains may run, and under which terms.
     open: Option<u64>,
+    is_complete: bool,
+    may_create: bool,
+    key: (u64, u64),
     /// The stack has to wake up before anything else happens.
     is_wanted: bool,
     changed: Vec<u32>,
@@ -44,12 +48,14 @@ struct Fronted {
     log: Vec<Logged>,
     passed: Vec<Vec<u8>>,
     batch: Vec<Logged>,
+    /// Chains that ran; those that made a context, and those that had none.
     ran: u64,
+    made: u64,
+    lonely: u64,
 }
 
 struct Context {
     kind: ContextId,
-    hash: u32,
     ids: Vec<Id>,
     bytes: Vec<u64>,
 }
@@ -118,8 +124,14 @@ impl Fronted {
         for i in 0..events.len().min(limit) {
             let ran = self.event(now, events.get_mut(i), &mut scratch);
             let Some((number, ran)) = ran else { break };
-            self.changed.push(number);
-            let is_over = ran.outcome != Outcome::Done;
+            self.changed.extend(number);
+            let makes = ran
+                .records
+                .iter()
+                .any(|record| record.kind == RecordKind::NewContext);
+            self.made += u64::from(makes);
+            self.lonely += u64::from(number.is_none());
+            let is_over = ran.outcome != Outcome::Done || makes;
             chains.push(ran);
             if is_over {
                 break;
@@ -131,40 +143,92 @@ impl Fronted {
         (!chains.is_empty()).then_some((chains, scratch))
     }
 
-    fn event(&mut self, now: Instant, event: &mut [u8], scratch: &mut [u64]) -> Option<(u32, RanChain)> {
+    /// Runs the chain of an event, on the context with the number that it returns.
+    fn event(
+        &mut self,
+        now: Instant,
+        event: &mut [u8],
+        scratch: &mut [u64],
+    ) -> Option<(Option<u32>, RanChain)> {
         let header = event_header(event);
         let module = self.program.module();
-        let number = *self.ids.get(&header.id[0]).filter(|_| header.ids > 0)?;
-        let context = self.contexts.get_mut(&number)?;
-        let creates = |when: &When| match when {
-            When::Always => true,
-            When::Found(kind) => *kind == context.kind,
-            When::NotFound => false,
-        };
         let chain = &module.chains[usize::from(header.event)];
         let creators = module.creators.get(usize::from(header.event));
-        if chain.creates.is_some() && creators.is_none_or(|creators| creators.iter().any(creates)) {
+        let creates_on = |kind: ContextId| {
+            let fits = |when: &When| match when {
+                When::Always => true,
+                When::Found(known) => *known == kind,
+                When::NotFound => false,
+            };
+            chain.creates.is_some() && creators.is_none_or(|creators| creators.iter().any(fits))
+        };
+        let (mut keyed, mut vacant) = (None, None);
+        for id in header.id.iter().take(usize::from(header.ids)) {
+            match self.ids.get(id) {
+                Some(number) => keyed = keyed.or(Some(*number)),
+                None if id.is_none() => {}
+                None => vacant = vacant.or(Some(*id)),
+            }
+            let Some(number) = keyed else { continue };
+            if vacant.is_some() || !creates_on(self.contexts[&number].kind) {
+                break;
+            }
+        }
+        let kind = keyed.map(|number| self.contexts[&number].kind);
+        let creates = chain
+            .creates
+            .filter(|_| vacant.is_some() && kind.is_none_or(creates_on));
+        let runs_without = chain.processors.iter().any(|p| !matches!(p.when, When::Found(_)));
+        let searched_all = vacant.is_none() || self.is_complete;
+        if !searched_all || (creates.is_some() && !self.may_create) {
             return None;
+        }
+        if keyed.is_none() && !runs_without {
+            let ran = RanChain {
+                outcome: Outcome::Done,
+                records: RecordBuf::default(),
+                fresh: Vec::new(),
+            };
+            return Some((None, ran));
         }
         let left = self.open.as_mut().filter(|left| **left > 0)?;
         *left -= 1;
+        let hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
         let stamped = EventHeader {
             now: now.as_nanos(),
             rand: self.rng.u64(..),
-            hash: context.hash,
+            hash: hasher.hash(header.id[0].bytes()) as u32,
             ..header
         };
         set_event_header(event, &stamped);
         let mut records = RecordBuf::default();
         records.want(0);
+        let size = creates.map_or(0, |kind| module.context_size(kind));
+        let mut fresh = vec![0_u64; size.div_ceil(8)];
+        let fresh_bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut fresh)[..size];
+        if let Some(id) = vacant.filter(|_| size > 0) {
+            fresh_bytes[..size_of::<Id>()].copy_from_slice(&id.0);
+        }
+        let mut context = keyed.and_then(|number| self.contexts.get_mut(&number));
         let mut regions = Regions {
-            keyed: Some((context.kind, bytemuck::cast_slice_mut(&mut context.bytes))),
-            fresh: None,
+            keyed: context
+                .as_mut()
+                .map(|context| (context.kind, bytemuck::cast_slice_mut(&mut context.bytes))),
+            fresh: creates.is_some().then_some(fresh_bytes),
             globals: &mut self.globals,
             scratch: bytemuck::cast_slice_mut(scratch),
         };
         let outcome = self.program.react(event, &mut regions, &mut records);
-        Some((number, RanChain { outcome, records }))
+        let fresh: &[u8] = bytemuck::cast_slice(&fresh);
+        let fresh = fresh[..size].to_vec();
+        Some((
+            keyed,
+            RanChain {
+                outcome,
+                records,
+                fresh,
+            },
+        ))
     }
 }
 
@@ -251,7 +315,6 @@ impl Front for Fronted {
         bytemuck::cast_slice_mut(&mut bytes)[..context.bytes.len()].copy_from_slice(context.bytes);
         let lent = Context {
             kind: context.kind,
-            hash: context.hash,
             ids: context.ids.to_vec(),
             bytes,
         };
@@ -269,6 +332,7 @@ impl Front for Fronted {
     fn open(&mut self, terms: &Terms<'_>) {
         self.globals = terms.globals.to_vec();
         self.open = Some(terms.chains);
+        (self.is_complete, self.may_create, self.key) = (terms.is_complete, terms.may_create, terms.key);
         self.is_wanted = false;
     }
 
@@ -323,12 +387,17 @@ impl Host {
             ids: HashMap::new(),
             globals: Vec::new(),
             open: None,
+            is_complete: false,
+            may_create: false,
+            key: (0, 0),
             is_wanted: false,
             changed: Vec::new(),
             log: Vec::new(),
             passed: Vec::new(),
             batch: Vec::new(),
             ran: 0,
+            made: 0,
+            lonely: 0,
         };
         Host {
             stack,
@@ -400,8 +469,9 @@ impl Host {
     }
 }
 
-/// Streams both ways between two hosts that sleep whenever they can.
-fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
+/// Streams both ways between two hosts that sleep whenever they can. Gives how many chains in front of the server made a
+/// context, and how many ran without one.
+fn exchange(module: &Module, name: &str, losses: u64, seed: u64) -> [u64; 2] {
     let [a, b] = cable(losses, seed);
     let bytes = |len: u32, salt: u32| -> Vec<u8> {
         (0..len)
@@ -414,6 +484,8 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
     ];
     let mut now = Instant::from_nanos(1_000_000);
     hosts[1].stack.listen(now, address(1, 80), 16).expect("free");
+    // It sleeps when the client knocks.
+    hosts[1].work(now);
     let client = hosts[0].stack.connect(now, address(1, 80), None).expect("free");
     hosts[0].handle = Some(client);
     for _ in 0..100_000 {
@@ -450,6 +522,7 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) {
     }
     let ran = hosts[0].wire.ran + hosts[1].wire.ran;
     assert!(ran > 10, "{name}, seed {seed}: {ran} chains ran in front");
+    [hosts[1].wire.made, hosts[1].wire.lonely]
 }
 
 #[test]
@@ -461,8 +534,15 @@ fn streams_are_whole_where_chains_run_in_front() {
         let module = builtin(name)
             .expect("it comes along")
             .expect("it passes the checker");
+        let mut counts = [0; 2];
         for seed in 1..=6 {
-            exchange(&module, name, seed % 3 * 4, seed);
+            let of_one = exchange(&module, name, seed % 3 * 4, seed);
+            counts.iter_mut().zip(of_one).for_each(|(all, one)| *all += one);
         }
+        println!(
+            "{name}: {} contexts were made in front of the stack, {} chains ran on none",
+            counts[0], counts[1]
+        );
+        assert!(counts[0] > 0);
     }
 }

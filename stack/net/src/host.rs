@@ -232,7 +232,7 @@ fn open_xdp(name: &str, setup: &Setup, chains: Option<&dyn Program>) -> Result<B
     let mut wire = XdpWire::open(name, &options).map_err(device_error)?;
     if let Some(program) = chains {
         let module = program.module();
-        let c = hawser_load::emit(module, hawser_load::Machine::Ebpf)
+        let c = hawser_load::emit_chains(module, hawser_xdp::chains_in_kernel(module))
             .map_err(|error| OpenError::Device(error.to_string()))?;
         let why =
             |error: hawser_xdp::ChainsError| OpenError::Device(format!("{error}; use xdp:{name} instead"));

@@ -37,6 +37,9 @@ typedef struct hw_front {
     uint64_t until;  /* when the stack awakes by itself, in nanoseconds */
     uint64_t chains; /* how many may run */
     uint64_t room;   /* bytes of packets that may be received */
+    uint64_t is_complete; /* an id that leads to nothing here leads to nothing in the stack */
+    uint64_t may_create;
+    uint64_t key[2]; /* of `hw_event.hash` */
     uint64_t mtu;
     uint64_t log, log_end; /* where the next entry goes, and the end of the room for entries */
     uint64_t entry_limit;   /* bytes of the largest entry */
@@ -60,12 +63,14 @@ typedef struct hw_plan {
     uint32_t runs;    /* its chain may run here */
     uint64_t records; /* bytes of records at most */
     uint64_t creates; /* bit k: it may make contexts on those of type k */
+    uint32_t fresh;   /* bytes of the context that it may make */
+    uint32_t runs_alone; /* something runs where no context is found */
 } hw_plan;
 
 /* A context's place: this, then the context. */
 typedef struct hw_place {
     uint32_t type; /* index + 1; 0: none is here */
-    uint32_t hash;
+    uint32_t pad;
     uint64_t room;
 } hw_place;
 
@@ -76,13 +81,16 @@ typedef struct hw_entry {
     uint32_t chains;
 } hw_entry;
 
-/* A chain in it: this, then its records. */
+/* A chain in it: this, then the context that it may have made, then its records. */
 typedef struct hw_chain {
     uint64_t outcome;
     uint32_t records; /* bytes */
-    uint32_t context; /* the number of the one that it ran on */
+    uint32_t context; /* the number of the one that it ran on; `HW_NOBODY` */
     uint64_t answer;  /* where among the records the packet is that was sent, + 1; 0: none */
+    uint64_t fresh;   /* bytes */
 } hw_chain;
+
+#define HW_NOBODY UINT32_MAX
 
 typedef struct hw_address {
     uint8_t bytes[16];
@@ -313,69 +321,151 @@ HW_INLINE void hw_close_chain(hw_front *front, hw_call *call) {
     hw_entry *entry = hw_arena_at(front->entry);
     hw_chain *chain = hw_arena_at(front->ran);
     chain->outcome = call->outcome;
-    chain->records = (uint32_t)(call->records - front->ran - sizeof(hw_chain));
+    chain->records = (uint32_t)(call->records - front->ran - sizeof(hw_chain) - hw_padded(chain->fresh));
     call->records = hw_padded(call->records);
     entry->chains++;
     front->chains--;
     front->ran = 0;
 }
 
-/* Prepares the chain of the next event, if it can run here. */
-HW_INLINE bool hw_open_chain(hw_front *front, hw_call *call, hw_event *event) {
+/* What an event's ids lead to, as the engine looks them up (`chain/resolve.rs`). */
+typedef struct hw_found {
+    uint32_t context; /* a number; `HW_NOBODY` */
+    unsigned vacant;  /* the first id that leads to nothing; 3: none */
+} hw_found;
+
+HW_INLINE hw_place *hw_place_of(const hw_front *front, uint32_t context) {
+    return hw_arena_at(front->contexts + context * front->stride);
+}
+
+HW_INLINE bool hw_creates_on(const hw_front *front, const hw_plan *plan, uint32_t context) {
+    const hw_place *place = hw_place_of(front, context);
+    return plan->fresh != 0 && plan->creates >> ((place->type - 1) & 63) & 1;
+}
+
+HW_INLINE hw_found hw_find(const hw_front *front, const hw_plan *plan, const hw_event *event) {
+    hw_found found = {HW_NOBODY, 3};
+    for (unsigned i = 0; i < 3 && i < event->ids; i++) {
+        hw_id id;
+        __builtin_memcpy(&id, &event->id[i], sizeof(id));
+        const uint32_t *number = hw_lookup(&hw_ids, &id);
+        if (number && found.context == HW_NOBODY)
+            found.context = *number;
+        if (!number && id.bytes[sizeof(id) - 1] != 0 && found.vacant == 3)
+            found.vacant = i;
+        if (found.context != HW_NOBODY && (found.vacant != 3 || !hw_creates_on(front, plan, found.context)))
+            break;
+    }
+    return found;
+}
+
+/* SipHash-1-3 of an id's used bytes under the stack's key. */
+HW_APART uint64_t hw_hash_at(uint64_t id_at, uint64_t k0, uint64_t k1) {
+    const hw_id *id = hw_arena_at(id_at);
+    uint64_t len = id->bytes[sizeof(*id) - 1] & 63;
+    uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
+    uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
+    for (uint64_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
+        uint64_t n = len - at < 8 ? len - at : 8;
+        uint64_t word = n < 8 ? len << 56 : 0;
+        for (uint64_t i = HW_ZERO; HW_MORE(i < n); HW_NEXT(i))
+            word |= (uint64_t)id->bytes[at + i] << 8 * i;
+        v3 ^= word;
+        HW_SIP_ROUND;
+        v0 ^= word;
+        HW_STAY(v0);
+        HW_STAY(v1);
+        HW_STAY(v2);
+        HW_STAY(v3);
+    }
+    v2 ^= 0xff;
+    HW_SIP_ROUND;
+    HW_SIP_ROUND;
+    HW_SIP_ROUND;
+    return v0 ^ v1 ^ v2 ^ v3;
+}
+
+enum { HW_LEAVE, HW_SKIP, HW_RUN_CHAIN };
+
+/* Begins an entry of the log for the next event, if its chain can run here, or has nothing to run on. */
+HW_INLINE int hw_open_chain(hw_front *front, hw_call *call, hw_event *event) {
     const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
     const hw_entry *entry = hw_arena_at(front->entry);
-    hw_id id;
-    if (!plan->runs || event->ids == 0 || front->chains == 0)
-        return false;
-    __builtin_memcpy(&id, &event->id[0], sizeof(id));
-    uint32_t *number = hw_lookup(&hw_ids, &id);
-    if (!number)
-        return false;
-    uint32_t context = *number;
-    hw_place *place = hw_arena_at(front->contexts + context * front->stride);
-    if (place->type == 0 || plan->creates >> ((place->type - 1) & 63) & 1 || place->room < entry->frame ||
-        front->room < entry->frame)
-        return false;
-    place->room -= entry->frame;
+    hw_found found = hw_find(front, plan, event);
+    bool is_alone = found.context == HW_NOBODY;
+    if (found.vacant != 3 && !front->is_complete)
+        return HW_LEAVE;
+    hw_chain *chain = hw_arena_at(call->records);
+    if (is_alone && !plan->runs_alone) {
+        *chain = (hw_chain){.context = HW_NOBODY};
+        call->records += sizeof(hw_chain);
+        return HW_SKIP;
+    }
+    bool creates = plan->fresh != 0 && found.vacant != 3 && (is_alone || hw_creates_on(front, plan, found.context));
+    if (!plan->runs || front->chains == 0 || front->room < entry->frame || (creates && !front->may_create))
+        return HW_LEAVE;
+    call->keyed = call->keyed_type = call->fresh = 0;
+    if (!is_alone) {
+        hw_place *place = hw_place_of(front, found.context);
+        if (place->type == 0 || place->room < entry->frame)
+            return HW_LEAVE;
+        place->room -= entry->frame;
+        call->keyed = front->contexts + found.context * front->stride + sizeof(hw_place);
+        call->keyed_type = place->type;
+    }
     front->room -= entry->frame;
     event->now = entry->now;
     event->rand = (uint64_t)hw_random() << 32 | hw_random();
-    event->hash = place->hash;
-    hw_chain *chain = hw_arena_at(call->records);
-    chain->context = context;
-    chain->answer = 0;
+    event->hash = (uint32_t)hw_hash_at(HW_NUMBER(&event->id[0]), front->key[0], front->key[1]);
+    *chain = (hw_chain){.context = found.context, .fresh = creates ? plan->fresh : 0};
     front->ran = call->records;
-    call->records += sizeof(hw_chain);
+    call->records += sizeof(hw_chain) + hw_padded(chain->fresh);
+    if (creates) {
+        call->fresh = front->ran + sizeof(hw_chain);
+        hw_clear(call->fresh, hw_padded(plan->fresh));
+        hw_id *id = hw_arena_at(call->fresh);
+        *id = event->id[found.vacant & 3];
+    }
     call->records_end = front->log_end;
     call->event = front->event_at;
-    call->keyed = front->contexts + context * front->stride + sizeof(hw_place);
-    call->keyed_type = place->type;
-    call->fresh = 0;
     call->wanted = 0;
     call->params = front->params;
     call->scratch = front->scratch;
-    return true;
+    return HW_RUN_CHAIN;
 }
 
 /* Goes on to the next event. */
 HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
     hw_front *front = hw_shared();
     hw_call *call = hw_arena_at(HW_CALL_AT);
+    bool is_over = front->event >= front->event_count;
     if (front->ran != 0) {
         hw_close_chain(front, call);
         front->event++;
-        if ((uint32_t)call->outcome != HW_DONE || front->event >= front->event_count)
-            hw_tail_call(context, &hw_programs, HW_ANSWER);
+        /* What follows a new context may find it, which the stack has to make known. */
+        front->is_urgent |= HW_RUN->created;
+        is_over = (uint32_t)call->outcome != HW_DONE || HW_RUN->created || front->event >= front->event_count;
     }
+    if (is_over)
+        hw_tail_call(context, &hw_programs, HW_ANSWER);
     hw_event *event = hw_arena_at(front->event_at);
-    /* Chains are called one after the other, of which the kernel takes 33. */
-    if (front->event < front->event_count && front->event < 14 && hw_open_chain(front, call, event)) {
+    /* Programs call one another, of which the kernel takes 33. */
+    if (front->event < front->event_count && front->event < 14) {
         const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
-        front->event_at += plan->bytes;
-        hw_tail_call(context, &hw_programs, HW_CHAINS + event->event);
-        /* There is none: nothing was changed. */
-        call->records = front->ran;
-        front->ran = 0;
+        uint64_t begin = call->records;
+        int what = hw_open_chain(front, call, event);
+        if (what != HW_LEAVE)
+            front->event_at += plan->bytes;
+        if (what == HW_SKIP) {
+            ((hw_entry *)hw_arena_at(front->entry))->chains++;
+            front->event++;
+            hw_tail_call(context, &hw_programs, HW_STEP);
+        } else if (what == HW_RUN_CHAIN) {
+            hw_tail_call(context, &hw_programs, HW_CHAINS + event->event);
+            /* There is none: nothing was changed. */
+            call->records = begin;
+            front->ran = 0;
+        }
     }
     if (front->event == 0)
         return hw_leave(context, front);
@@ -439,13 +529,13 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgenc
     const hw_entry *entry = hw_arena_at(front->entry);
     uint64_t at = front->entry + sizeof(hw_entry) + hw_padded(entry->frame);
     uint64_t records_end = 0;
-    uint64_t chain_at = HW_ZERO;
+    uint64_t chain_at = HW_ZERO, records_at = HW_ZERO;
     hw_packet_rec *answer = HW_NONE;
     while (HW_MORE(at < end)) {
         if (at >= records_end) {
             const hw_chain *chain = hw_arena_at(at);
             chain_at = at;
-            at += sizeof(hw_chain);
+            records_at = at += sizeof(hw_chain) + hw_padded(chain->fresh);
             records_end = at + chain->records;
             if (chain->records == 0)
                 records_end = at;
@@ -455,7 +545,7 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgenc
             if (record->kind == HW_PACKET && !answer && hw_is_answer(front, (hw_packet_rec *)record)) {
                 answer = (hw_packet_rec *)record;
                 front->ran = chain_at;
-                ((hw_chain *)hw_arena_at(chain_at))->answer = at - chain_at - sizeof(hw_chain) + 1;
+                ((hw_chain *)hw_arena_at(chain_at))->answer = at - records_at + 1;
             } else {
                 unsigned now = hw_urgency(front, record);
                 *urgency = now > *urgency ? now : *urgency;

@@ -24,5 +24,5 @@ mod socket;
 mod wire;
 
 pub use error::OpenError;
-pub use front::ChainsError;
+pub use front::{ChainsError, chains_in_kernel};
 pub use wire::{Mode, XdpOptions, XdpWire};

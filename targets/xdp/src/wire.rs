@@ -208,7 +208,8 @@ impl XdpWire {
     }
 
     /// Has the chains of a program run in the kernel while the stack sleeps, which is to lend them its contexts
-    /// ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel: `hawser emit --machine ebpf`.
+    /// ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel (`hawser emit --machine ebpf`), at least
+    /// the chains of [`crate::chains_in_kernel`].
     ///
     /// # Errors
     /// Why they do not run; the wire is then as before.

@@ -127,6 +127,10 @@ impl Emitter<'_> {
         out.open("switch (parser)");
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
+            // The kernel sees packets of IP protocols.
+            if self.is_ebpf() && !matches!(parser.source, Source::Ip(_)) {
+                continue;
+            }
             out.line(&format!("case {index}:"));
             if !matches!(parser.source, Source::App(_) | Source::Start) {
                 out.line("    run->packet->cursor = hw_cursor_over(packet);");

@@ -359,7 +359,16 @@ impl Chains {
             observer.begin(event, &regions);
         }
         let (outcome, records) = match cause.ran {
-            Some((_, ran)) => (ran.outcome, &ran.records),
+            Some((_, ran)) => {
+                if let Some(fresh) = regions
+                    .fresh
+                    .as_mut()
+                    .filter(|fresh| fresh.len() == ran.fresh.len())
+                {
+                    fresh.copy_from_slice(&ran.fresh);
+                }
+                (ran.outcome, &ran.records)
+            }
             None => {
                 let outcome = self.program.react(event, &mut regions, &mut memory.records);
                 (outcome, &memory.records)

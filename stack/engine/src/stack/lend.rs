@@ -52,7 +52,6 @@ impl Stack {
             front.put(&Lent {
                 number,
                 kind: entry.kind,
-                hash: state.contexts.first_hash(slot) as u32,
                 ids: &ids,
                 bytes: state.contexts.bytes(slot),
                 room: state.limits.rx_bytes.saturating_sub(own + PAGE as u64),
@@ -67,6 +66,9 @@ impl Stack {
             room: (total / 2).saturating_sub(held),
             params: self.chains.program.params(),
             globals: &self.chains.globals,
+            is_complete: !state.contexts.shares_ids(),
+            may_create: state.contexts.len() < state.limits.contexts,
+            key: state.contexts.key(),
             mtu: self.interface.mtu(),
         });
         true

@@ -315,6 +315,16 @@ impl Contexts {
         self.hasher.hash(id)
     }
 
+    /// The key of that hash.
+    pub(crate) fn key(&self) -> (u64, u64) {
+        self.hasher.key
+    }
+
+    /// Whether an id leads to one of several contexts.
+    pub(crate) fn shares_ids(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
     /// The context with an id, given the id's [`Contexts::hash`].
     #[inline]
     pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hawser_emit_c::{Emitted, Machine, Options};
 use hawser_interp::{Interpreter, Unsupported};
-use hawser_ir::Module;
+use hawser_ir::{EventId, Module};
 use hawser_temporary::Folder;
 
 use super::{texts, toolchain};
@@ -72,14 +72,27 @@ impl std::error::Error for BuildError {
 /// # Errors
 /// A construct that does not run yet.
 pub fn emit(module: &Module, machine: Machine) -> Result<String, Unsupported> {
-    emitted(module, machine).map(|emitted| emitted.c)
+    emitted(module, machine, None).map(|emitted| emitted.c)
 }
 
-pub(super) fn emitted(module: &Module, machine: Machine) -> Result<Emitted, Unsupported> {
+/// The chains of some events of a program, and what reads and writes its packets, as one C file for the kernel.
+///
+/// # Errors
+/// A construct that does not run yet.
+pub fn emit_chains(module: &Module, chains: Vec<EventId>) -> Result<String, Unsupported> {
+    emitted(module, Machine::Ebpf, Some(chains)).map(|emitted| emitted.c)
+}
+
+pub(super) fn emitted(
+    module: &Module,
+    machine: Machine,
+    chains: Option<Vec<EventId>>,
+) -> Result<Emitted, Unsupported> {
     // The interpreter knows what runs at all.
     Interpreter::new(Arc::new(module.clone()), Vec::new())?;
     let options = Options {
         machine,
+        chains,
         ..Options::default()
     };
     Ok(hawser_emit_c::emit(module, &options))
@@ -91,7 +104,8 @@ pub(super) fn emitted(module: &Module, machine: Machine) -> Result<Emitted, Unsu
 /// # Errors
 /// Why there is none; what was at `out` is then as before.
 pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
-    let Emitted { c, symbol, .. } = emitted(module, Machine::Native).map_err(BuildError::Unsupported)?;
+    let Emitted { c, symbol, .. } =
+        emitted(module, Machine::Native, None).map_err(BuildError::Unsupported)?;
     let whole = format!("{c}{}", texts::exports(module, &symbol));
     let io = |error| BuildError::Io {
         what: format!("cannot write {}", out.display()),

@@ -164,7 +164,7 @@ impl Library {
         }
         // SAFETY: the emitter ends the digest with a zero.
         let digest = unsafe { CStr::from_ptr(program.digest) };
-        if emitted(&module, Machine::Native)
+        if emitted(&module, Machine::Native, None)
             .ok()
             .is_none_or(|c| digest.to_bytes() != c.digest.as_bytes())
         {

@@ -30,6 +30,9 @@ pub(crate) enum Medium {
     /// Where eBPF can be loaded: not in a user namespace.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     Xdp,
+    /// The same with the program's chains in the kernel.
+    #[allow(dead_code, reason = "for the tests of tests/xdp")]
+    XdpChains,
 }
 
 /// What is the same in all tests.
@@ -44,13 +47,14 @@ impl Stage {
             Medium::Tun => DeviceSpec::Tun(DEVICE.to_owned()),
             Medium::Packet => DeviceSpec::Packet(DEVICE.to_owned()),
             Medium::Xdp => DeviceSpec::Xdp(DEVICE.to_owned()),
+            Medium::XdpChains => DeviceSpec::XdpChains(DEVICE.to_owned()),
         };
         let mut setup = Setup::new(device, (hawser_v4(), 24));
         setup.addresses.push((hawser_v6(), 64));
         match medium {
             Medium::Tun if TunWire::open(DEVICE, TunOptions::default()).is_err() => return Ok(None),
             Medium::Tun => setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)],
-            Medium::Packet | Medium::Xdp => {
+            Medium::Packet | Medium::Xdp | Medium::XdpChains => {
                 let mut netlink = Netlink::open()?;
                 netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?;
                 // What is not completed for a packet socket's sake is wrong for who sees frames as they are.

@@ -141,7 +141,7 @@ fn endpoint(program: Arc<dyn Program>, handled: &Handled) -> TestResult<Endpoint
         ..XdpOptions::default()
     };
     let mut wire = XdpWire::open(DEVICE, &options)?;
-    let c = hawser_load::emit(program.module(), hawser_load::Machine::Ebpf)?;
+    let c = hawser_load::emit_chains(program.module(), hawser_xdp::chains_in_kernel(program.module()))?;
     wire.run_chains(program.module(), &c)?;
     let interface = InterfaceConfig {
         addresses: vec![(hawser_v4(), 24), (stage::hawser_v6(), 64)],

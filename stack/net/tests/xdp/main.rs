@@ -47,9 +47,17 @@ const TESTS: &[Test] = tests![
     interface::an_idle_stack_ends_with_its_interface,
 ];
 
+/// The same with the chains of TCP in the kernel. Each compiles them, for some seconds.
+const WITH_CHAINS: &[Test] = tests![
+    polled::linux_echoes_what_we_send,
+    polled::we_echo_what_linux_sends,
+    polled::a_closed_port_refuses,
+    asynchronous::fifty_at_once,
+];
+
 fn main() -> ExitCode {
     if !is_listing()
-        && let Err(reason) = on_stage(|stage| stage.endpoint(&[]).map(drop))
+        && let Err(reason) = on_stage(Medium::Xdp, |stage| stage.endpoint(&[]).map(drop))
     {
         if reason.is::<NamespaceError>() || reason.to_string().contains("CAP_BPF") {
             skip("streams by AF_XDP, whose eBPF takes root", reason);
@@ -58,14 +66,22 @@ fn main() -> ExitCode {
         println!("streams by AF_XDP: {reason}");
         return ExitCode::FAILURE;
     }
-    run(TESTS.iter().map(|&(name, test)| (name, move || on_stage(test))))
+    let alone = TESTS
+        .iter()
+        .map(|(name, test)| ((*name).to_owned(), Medium::Xdp, *test));
+    let chains = WITH_CHAINS
+        .iter()
+        .map(|(name, test)| (format!("{name}, chains in the kernel"), Medium::XdpChains, *test));
+    run(alone
+        .chain(chains)
+        .map(|(name, medium, test)| (name, move || on_stage(medium, test))))
 }
 
 /// Runs a test in a fresh network namespace.
-fn on_stage(test: fn(&Stage) -> TestResult) -> TestResult {
+fn on_stage(medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
     Namespace::create()?.run(|| {
         Netlink::open()?.bring_up("lo")?;
-        let stage = Stage::set_up(Medium::Xdp)?.ok_or("there is a pair of interfaces")?;
+        let stage = Stage::set_up(medium)?.ok_or("there is a pair of interfaces")?;
         test(&stage)
     })?
 }

@@ -13,6 +13,9 @@ pub(super) struct Control {
     pub(super) until: u64,
     pub(super) chains: u64,
     pub(super) room: u64,
+    pub(super) is_complete: u64,
+    pub(super) may_create: u64,
+    pub(super) key: [u64; 2],
     pub(super) mtu: u64,
     pub(super) log: u64,
     pub(super) log_end: u64,
@@ -49,6 +52,8 @@ struct Plan {
     runs: u32,
     records: u64,
     creates: u64,
+    fresh: u32,
+    runs_alone: u32,
 }
 
 /// `hw_place`.
@@ -56,7 +61,7 @@ struct Plan {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(super) struct Place {
     pub(super) kind: u32,
-    pub(super) hash: u32,
+    pub(super) pad: u32,
     pub(super) room: u64,
 }
 
@@ -77,7 +82,11 @@ pub(super) struct Chain {
     pub(super) records: u32,
     pub(super) context: u32,
     pub(super) answer: u64,
+    pub(super) fresh: u64,
 }
+
+/// `HW_NOBODY`.
+pub(super) const NOBODY: u32 = u32::MAX;
 
 /// `hw_call` without its globals, which stand behind it.
 pub(super) const CALL_BYTES: u64 = 10 * 8;
@@ -175,8 +184,11 @@ impl Layout {
             .filter(|parser| matches!(parser.source, Source::Ip(_)));
         let max_events = packets.clone().map(|parser| parser.max_events).max();
         let max_events = u64::from(max_events.unwrap_or(0));
-        let records = module.chains.iter().map(|chain| chain.bounds.record_bytes);
-        let records = u64::from(records.max().unwrap_or(0)) + size_of::<Chain>() as u64 + 8;
+        let records = module.chains.iter().map(|chain| {
+            let fresh = chain.creates.map_or(0, |kind| module.context_size(kind));
+            u64::from(chain.bounds.record_bytes) + fresh as u64
+        });
+        let records = records.max().unwrap_or(0) + size_of::<Chain>() as u64 + 16;
         let events = free.take(max_events * largest.unwrap_or(0));
         let protocol = packets.clone().find_map(|parser| match parser.source {
             Source::Ip(protocol) => Some(protocol),
@@ -238,7 +250,11 @@ fn plan(module: &Module, event: usize, runs: bool) -> Plan {
         module.chains[event].creates.is_some() && creators.is_none_or(|creators| creators.iter().any(fits))
     };
     let kinds = module.contexts.len().min(64);
+    let chain = &module.chains[event];
+    let needs_context = |processor: &hawser_ir::Processor| matches!(processor.when, When::Found(_));
     Plan {
+        fresh: chain.creates.map_or(0, |kind| module.context_size(kind)) as u32,
+        runs_alone: (chain.processors.is_empty() || !chain.processors.iter().all(needs_context)).into(),
         bytes: module.structure(module.events[event].body).size,
         runs: u32::from(runs && module.contexts.len() <= 64),
         records: module.chains[event].bounds.record_bytes.into(),

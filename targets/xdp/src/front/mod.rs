@@ -15,6 +15,7 @@ mod object;
 mod sync;
 mod turn;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -22,10 +23,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hawser_capabilities::{Capabilities, Placement, placements};
 use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
 use hawser_ir::abi::{Id, Outcome, RecordHeader};
 use hawser_ir::buf::RecordBuf;
-use hawser_ir::{EventKind, Module, Source};
+use hawser_ir::{EventId, Module, Source};
 use hawser_temporary::Folder;
 use hawser_time::Instant;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -33,7 +35,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::program::Program;
 use arena::{Arena, Bell};
-use layout::{CALL_BYTES, Chain, Control, Entry, Layout, Place};
+use layout::{CALL_BYTES, Chain, Control, Entry, Layout, NOBODY, Place};
 
 /// How long frames may be on their way from the kernel to the stack.
 const UNDER_WAY: Duration = Duration::from_millis(10);
@@ -72,14 +74,25 @@ pub enum ChainsError {
     /// The program's packets are in UDP.
     #[error("the program's packets are in UDP, and chains run in the kernel on packets that are in IP alone")]
     InUdp,
-    /// The kernel's verifier takes none.
+    /// None can run there.
     #[error(
-        "the kernel takes none of the chains of the program's packets: they are longer than its verifier goes"
+        "none of the program's chains can run in the kernel: `hawser check --target xdp` says why of each"
     )]
     NoChain,
     /// It has something that the kernel lacks.
     #[error("the kernel has no {0}")]
     Kernel(&'static str),
+}
+
+/// The events whose chains run in the kernel: `hawser check --target xdp` says why.
+#[must_use]
+pub fn chains_in_kernel(module: &Module) -> Vec<EventId> {
+    let Ok(capabilities) = Capabilities::of("xdp") else {
+        return Vec::new();
+    };
+    let placed = placements(module, &capabilities).into_iter();
+    let placed = placed.filter(|placed| placed.placement != Placement::User);
+    placed.map(|placed| placed.event).collect()
 }
 
 /// Chains in the kernel.
@@ -89,6 +102,8 @@ pub(crate) struct Chains {
     layout: Layout,
     /// By number, the ids under which a context is known.
     ids: Vec<Vec<Id>>,
+    /// Contexts that are not known by all their ids, since there was no room.
+    unknown: BTreeSet<u32>,
     /// Frames that the stack has received of those that went to it as they came.
     pub(crate) taken: u64,
     /// Since when frames are under way to the stack, and how many had left for it by then.
@@ -182,8 +197,9 @@ impl Chains {
         }
         let folder = Folder::new().map_err(ChainsError::Files)?;
         let file = object::compile(c, &folder)?;
-        let candidates: Vec<usize> = (0..module.chains.len())
-            .filter(|event| module.events[*event].kind == EventKind::Net)
+        let candidates: Vec<usize> = chains_in_kernel(module)
+            .into_iter()
+            .map(|event| event.0 as usize)
             .collect();
         let load = |chains: &[usize]| {
             let is_wanted = |name: &str| match name.strip_prefix("hw_chain_") {
@@ -233,6 +249,7 @@ impl Chains {
             arena,
             layout,
             ids: Vec::new(),
+            unknown: BTreeSet::new(),
             taken: 0,
             missing: None,
             entries: Vec::new(),
@@ -329,6 +346,7 @@ impl Chains {
     }
 
     fn forget(&mut self, number: u32) {
+        self.unknown.remove(&number);
         let Some(ids) = self.ids.get_mut(number as usize) else {
             return;
         };
@@ -354,13 +372,16 @@ impl Chains {
                     break;
                 };
                 at += size_of::<Chain>() as u64;
+                let fresh = self.arena.bytes(at, chain.fresh as usize).to_vec();
+                at += chain.fresh.next_multiple_of(8);
                 let bytes = self.arena.bytes(at, chain.records as usize);
                 chains.push(RanChain {
                     outcome: outcome(chain.outcome),
                     records: records(bytes, chain.answer),
+                    fresh,
                 });
                 at = (at + u64::from(chain.records)).next_multiple_of(8);
-                changed.push(chain.context);
+                changed.extend(Some(chain.context).filter(|context| *context != NOBODY));
             }
             self.entries.push(Handled {
                 at: Instant::from_nanos(entry.now),
@@ -411,6 +432,7 @@ fn outcome(word: u64) -> Outcome {
 impl Front for Chains {
     fn put(&mut self, context: &Lent<'_>) {
         if context.number >= self.layout.capacity {
+            self.unknown.insert(context.number);
             return;
         }
         let number = context.number as usize;
@@ -423,15 +445,19 @@ impl Front for Chains {
             for id in context.ids {
                 // Where there is no room for it, its frames go to the stack.
                 let value = context.number.to_ne_bytes();
-                let _ = self
-                    .map("hw_ids")
-                    .and_then(|map| map.update(&id.0, &value, MapFlags::ANY));
+                let map = self.map("hw_ids");
+                if map
+                    .and_then(|map| map.update(&id.0, &value, MapFlags::ANY))
+                    .is_err()
+                {
+                    self.unknown.insert(context.number);
+                }
             }
         }
         let at = self.place(context.number);
         let place = Place {
             kind: context.kind.0 + 1,
-            hash: context.hash,
+            pad: 0,
             room: context.room,
         };
         self.arena.put(at, &place);
@@ -469,6 +495,9 @@ impl Front for Chains {
             until: terms.until.map_or(u64::MAX, Instant::as_nanos),
             chains: terms.chains,
             room: terms.room,
+            is_complete: u64::from(terms.is_complete && self.unknown.is_empty()),
+            may_create: terms.may_create.into(),
+            key: [terms.key.0, terms.key.1],
             mtu: terms.mtu.into(),
             answered: self.control().answered,
             handled: self.control().handled,

@@ -205,10 +205,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "targets/capabilities",
         to: &["lang/ir"],
     },
-    // A wire of the host by AF_XDP reads interfaces as the host's others do, and runs chains by a program's tables.
+    // A wire of the host by AF_XDP reads interfaces as the host's others do, and runs chains by a program's tables
+    // where they can run.
     Rule {
         from: "targets/xdp",
-        to: &["stack/engine", "targets/host", "lang/ir"],
+        to: &["stack/engine", "targets/host", "targets/capabilities", "lang/ir"],
     },
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
