@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hawser_ir::visit::callees;
-use hawser_ir::{EventId, FuncId, Instr, Module, Parser, Source, Span, StmtKind, Ty, statements};
+use hawser_ir::{EventId, FuncId, Instr, Module, Parser, Source, Span, StmtKind, statements};
 
 /// All that bring an event about, each with its place.
 pub(crate) fn causes(module: &Module, event: EventId) -> Vec<(String, Option<Span>)> {
@@ -63,24 +63,6 @@ pub(crate) fn given(module: &Module, parser: &Parser, event: EventId) -> Option<
         );
     }
     at
-}
-
-/// Where a parser gives events of a type ids, and how many.
-pub(crate) fn ids(module: &Module, parser: &Parser, event: EventId) -> Vec<(Span, usize)> {
-    let body = Ty::Struct(module.events[event.0 as usize].body);
-    let mut found = Vec::new();
-    for func in reached(module, parser.func) {
-        let func = &module.funcs[func.0 as usize];
-        statements(&func.body, &mut |stmt| {
-            if let StmtKind::SetIds { event, ids } = &stmt.kind
-                && func.declared(event) == Some(&body)
-                && !ids.is_empty()
-            {
-                found.push((stmt.span, ids.len()));
-            }
-        });
-    }
-    found
 }
 
 /// A function and all that it calls.

@@ -36,8 +36,6 @@ pub struct Limits {
     pub context_bytes: Option<u64>,
     /// Types of contexts of a program.
     pub context_types: Option<u64>,
-    /// Ids of an event by which its context is looked up.
-    pub ids: Option<u64>,
     /// Bytes of a packet's header, options included.
     pub header_bytes: Option<u64>,
 }

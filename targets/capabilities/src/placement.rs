@@ -1,12 +1,12 @@
 //! Where each chain of a program runs.
 
 use hawser_ir::{
-    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Processor, Source, StmtKind, When,
+    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Source, StmtKind, When,
     statements,
 };
 
 use crate::capabilities::Capabilities;
-use crate::cause::{causes, given, ids, reached};
+use crate::cause::{causes, given, reached};
 use crate::offer::{Instruction, Offer};
 use crate::packet::{goes_to_the_peer, may_carry_payload, obstacles};
 use crate::reason::{Reason, Reasons};
@@ -86,11 +86,10 @@ impl<'m> Placing<'_, 'm> {
         let mut reasons = Reasons::default();
         if self.comes_by_packets(event, &mut reasons) {
             self.limits(chain, &mut reasons);
-            self.contexts(event, chain, &mut reasons);
-            self.externs(event, chain, &mut reasons);
+            self.externs(chain, &mut reasons);
         }
         let placement = if reasons.is_empty() {
-            self.left(event, chain, &mut reasons)
+            self.left(chain, &mut reasons)
         } else {
             Placement::User
         };
@@ -121,16 +120,6 @@ impl<'m> Placing<'_, 'm> {
         } else {
             offered
         };
-        if !parsers.is_empty()
-            && parsers
-                .iter()
-                .all(|parser| ids(self.module, parser, event).is_empty())
-        {
-            let spans = parsers
-                .iter()
-                .filter_map(|parser| given(self.module, parser, event));
-            reasons.add("it has no id by which a context is found".to_owned(), spans);
-        }
         if !self.offer.crc {
             parsers.iter().for_each(|parser| self.crc(parser, reasons));
         }
@@ -191,63 +180,8 @@ impl<'m> Placing<'_, 'm> {
         contexts.filter(is_keyed)
     }
 
-    /// Whether an event's chain can make a context where it finds one of this type.
-    fn makes_on(&self, event: EventId, chain: &Chain, found: ContextId) -> bool {
-        let creators = self.module.creators.get(event.0 as usize);
-        let makes = |creators: &Vec<When>| {
-            creators
-                .iter()
-                .any(|when| matches!(when, When::Always) || *when == When::Found(found))
-        };
-        chain.creates.is_some() && creators.is_none_or(makes)
-    }
-
-    /// Whether a processor runs in the kernel in some case.
-    fn runs(&self, event: EventId, chain: &Chain, processor: &Processor) -> bool {
-        self.keyed(chain).any(|found| {
-            (processor.when == When::Always || processor.when == When::Found(found))
-                && !self.makes_on(event, chain, found)
-        })
-    }
-
-    /// Whether it runs on a context that is found, and makes none there.
-    fn contexts(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) {
-        if chain
-            .processors
-            .iter()
-            .any(|processor| self.runs(event, chain, processor))
-        {
-            return;
-        }
-        self.rest(event, chain, reasons);
-        if reasons.is_empty() {
-            reasons.add("it has no context of its own".to_owned(), None);
-        }
-    }
-
-    /// What happens with frames that are left to the stack's thread as they came.
-    fn rest(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) {
-        for processor in &chain.processors {
-            if matches!(processor.when, When::NotFound | When::Always) {
-                let span = self.module.funcs[processor.func.0 as usize].span;
-                let text = "a frame for which no context is found is the stack's".to_owned();
-                reasons.add(text, Some(span));
-            }
-            if self.runs(event, chain, processor) {
-                continue;
-            }
-            self.walk.instructions(processor, &mut |_, stmt, instr| {
-                if let Instr::NewCtx { context } = instr {
-                    let made = &self.module.contexts[context.0 as usize].name;
-                    let text = format!("a frame that may make a context `{made}` is the stack's");
-                    reasons.add(text, Some(stmt.span));
-                }
-            });
-        }
-    }
-
-    fn externs(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) {
-        self.instructions(event, chain, &mut |_, stmt, instr| {
+    fn externs(&self, chain: &Chain, reasons: &mut Reasons) {
+        self.instructions(chain, &mut |_, stmt, instr| {
             if let Instr::Extern { callee, .. } = instr {
                 let name = &self.module.externs[callee.0 as usize].name;
                 if !self.offer.externs.contains(name) {
@@ -257,60 +191,49 @@ impl<'m> Placing<'_, 'm> {
         });
     }
 
-    /// The instructions of all processors that run in the kernel.
-    fn instructions(
-        &self,
-        event: EventId,
-        chain: &Chain,
-        visit: &mut dyn FnMut(&[Call], &'m hawser_ir::Stmt, &'m Instr),
-    ) {
+    /// The instructions of all its processors.
+    fn instructions(&self, chain: &Chain, visit: &mut dyn FnMut(&[Call], &'m hawser_ir::Stmt, &'m Instr)) {
         let processors = chain.processors.iter();
-        for processor in processors.filter(|processor| self.runs(event, chain, processor)) {
-            self.walk.instructions(processor, visit);
-        }
+        processors.for_each(|processor| self.walk.instructions(processor, visit));
     }
 
     /// What a chain that runs in the kernel answers there, and what of it is left to the stack's thread.
-    fn left(&self, event: EventId, chain: &Chain, reasons: &mut Reasons) -> Placement {
+    fn left(&self, chain: &Chain, reasons: &mut Reasons) -> Placement {
         let (mut answers, mut left) = (Reasons::default(), Reasons::default());
-        self.instructions(
-            event,
-            chain,
-            &mut |calls, stmt, instr| match Instruction::of(instr) {
-                Some(Instruction::PktGen) => {
-                    let mut found = obstacles(self.module, instr, self.offer);
-                    let name = self.blueprint(instr);
-                    if !goes_to_the_peer(self.walk, calls, instr) {
-                        found.push(format!("`{name}` may go to another host than the frame's sender"));
-                    }
-                    let is_payload =
-                        !self.offer.payload && may_carry_payload(self.module, self.walk, calls, instr);
-                    if found.is_empty() {
-                        let unless = if is_payload {
-                            ", unless it carries payload"
-                        } else {
-                            ""
-                        };
-                        answers.add(
-                            format!("`{name}` goes back to the frame's sender{unless}"),
-                            Some(stmt.span),
-                        );
-                    }
-                    if is_payload {
-                        found.push(format!("`{name}` may carry payload"));
-                    }
-                    found.into_iter().for_each(|text| left.add(text, Some(stmt.span)));
+        self.instructions(chain, &mut |calls, stmt, instr| match Instruction::of(instr) {
+            Some(Instruction::PktGen) => {
+                let mut found = obstacles(self.module, instr, self.offer);
+                let name = self.blueprint(instr);
+                if !goes_to_the_peer(self.walk, calls, instr) {
+                    found.push(format!("`{name}` may go to another host than the frame's sender"));
                 }
-                Some(instruction) if !self.offer.instructions.contains(&instruction) => {
-                    let name = instruction.name();
-                    left.add(
-                        format!("`{name}` is carried out by the stack's thread"),
+                let is_payload =
+                    !self.offer.payload && may_carry_payload(self.module, self.walk, calls, instr);
+                if found.is_empty() {
+                    let unless = if is_payload {
+                        ", unless it carries payload"
+                    } else {
+                        ""
+                    };
+                    answers.add(
+                        format!("`{name}` goes back to the frame's sender{unless}"),
                         Some(stmt.span),
                     );
                 }
-                Some(_) | None => {}
-            },
-        );
+                if is_payload {
+                    found.push(format!("`{name}` may carry payload"));
+                }
+                found.into_iter().for_each(|text| left.add(text, Some(stmt.span)));
+            }
+            Some(instruction) if !self.offer.instructions.contains(&instruction) => {
+                let name = instruction.name();
+                left.add(
+                    format!("`{name}` is carried out by the stack's thread"),
+                    Some(stmt.span),
+                );
+            }
+            Some(_) | None => {}
+        });
         if !answers.is_empty() && chain.bounds.packets > 1 {
             let text = format!(
                 "of up to {} packets one goes back in the frame's place",
@@ -318,8 +241,6 @@ impl<'m> Placing<'_, 'm> {
             );
             left.add(text, None);
         }
-        self.later_ids(event, &mut left);
-        self.rest(event, chain, &mut left);
         let placement = if left.is_empty() {
             Placement::Kernel
         } else {
@@ -332,26 +253,6 @@ impl<'m> Placing<'_, 'm> {
             reasons.add("it changes contexts and timers alone".to_owned(), None);
         }
         placement
-    }
-
-    /// Ids beyond those by which a context is looked up in the kernel.
-    fn later_ids(&self, event: EventId, reasons: &mut Reasons) {
-        let Some(limit) = self.offer.limits.ids else {
-            return;
-        };
-        let parsers = self.module.parsers.iter();
-        for parser in parsers.filter(|parser| self.offer.sources.contains(&parser.source.into())) {
-            let ids = ids(self.module, parser, event).into_iter();
-            let spans = ids
-                .filter(|(_, count)| *count as u64 > limit)
-                .map(|(span, _)| span);
-            for span in spans {
-                let next = limit + 1;
-                let text =
-                    format!("a frame whose context only id {next} or a later one finds is the stack's");
-                reasons.add(text, Some(span));
-            }
-        }
     }
 
     fn blueprint(&self, instr: &Instr) -> &'m str {

@@ -238,35 +238,14 @@ fn of_several_packets_one_goes_back() {
 }
 
 #[test]
-fn frames_that_find_no_context_are_the_stacks() {
-    let stacks = "a frame for which no context is found is the stack's";
-    let makes = "a frame that may make a context `conn` is the stack's";
+fn the_stacks_thread_keeps_what_a_chain_makes() {
+    let makes = "`new_ctx` is carried out by the stack's thread";
     let more = "context door { uint64 n; }\n\
-                void open(came ev, door l) { conn c = new_ctx{peer: ev.from}; emit notify(EOF); }";
+                void open(came ev, door l) { conn c = new_ctx{peer: ev.from}; }";
     let of = |chain| Program { chain, more, ..PLAIN }.placed(&xdp());
-    assert_eq!(of("open"), (Placement::User, vec![makes.to_owned()]));
-    // What the processor issues that makes one is of no frame that the kernel takes.
-    assert_eq!(of("take, open"), (Placement::Both, vec![makes.to_owned()]));
-    assert_eq!(of("take, make").0, Placement::Both);
-    assert_eq!(of("take, make").1, [stacks, makes]);
-    assert_eq!(
-        of("make"),
-        (Placement::User, vec![stacks.to_owned(), makes.to_owned()])
-    );
-}
-
-#[test]
-fn frames_that_find_their_context_by_a_later_id_are_the_stacks() {
-    let ids = "flow_id id(i.src_ip, h.port);  flow_id port(h.port);  set_flow_id(e, id, port);";
-    let two = Program { ids, ..PLAIN };
-    let (placement, reasons) = two.placed(&xdp());
-    assert_eq!(placement, Placement::Both);
-    assert_eq!(
-        reasons,
-        ["a frame whose context only id 2 or a later one finds is the stack's"]
-    );
-    let both = kernel(|offer| offer.limits.ids = Some(2));
-    assert_eq!(two.placed(&both).0, Placement::Kernel);
+    for chain in ["open", "take, open", "take, make", "make"] {
+        assert_eq!(of(chain), (Placement::Both, vec![makes.to_owned()]), "{chain}");
+    }
 }
 
 #[test]
@@ -283,8 +262,6 @@ fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
         ..PLAIN
     };
     user(externs, &xdp(), "it calls the extern `look_up`");
-    let bare = Program { ids: "", ..PLAIN };
-    user(bare, &xdp(), "it has no id by which a context is found");
     let udp = Program {
         source: "udp(9)",
         ..PLAIN
