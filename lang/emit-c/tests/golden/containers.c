@@ -1,27 +1,27 @@
 /* ---- Functions ---- */
 
-static uint64_t chain_go_0(hw_run *run, struct go *event);
-static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
-static uint64_t chain_go_0_other(hw_run *run, struct go *event);
+HW_PART uint64_t chain_go_0(hw_run *run, struct go *event);
+HW_PART uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
+HW_PART uint64_t chain_go_0_other(hw_run *run, struct go *event);
 HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w);
-HW_FLAT static bool mtp_start(hw_run *run);
+HW_FLAT HW_PART bool mtp_start(hw_run *run);
 HW_INLINE void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by);
 
-static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
+HW_PART uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct work *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
+HW_PART uint64_t chain_go_0_other(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct work *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t chain_go_0(hw_run *run, struct go *event) {
+HW_PART uint64_t chain_go_0(hw_run *run, struct go *event) {
     switch (run->memory->keyed_type) {
         case 0:
             return chain_go_0_nothing(run, event);
@@ -48,7 +48,7 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     uint32_t t0 = 0;
     uint32_t next = 0u;
     const uint32_t end = (uint32_t)hw_len(w->queue.len, 4);
-    for (uint32_t round = HW_ZERO; HW_MORE(round < 4u && (next < end)); HW_NEXT(round), next = next + 1u, HW_STAY(next)) {
+    for (uint32_t round = HW_ZERO; HW_MORE(round < 4u && (next < end)); HW_NEXT(round), next = next + 1u) {
         t0 = next;
         w->total = w->total + (uint32_t)*hw_list4_uint16_read(&w->queue, t0);
     }
@@ -83,7 +83,7 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     }
 }
 
-HW_FLAT static bool mtp_start(hw_run *run) {
+HW_FLAT HW_PART bool mtp_start(hw_run *run) {
     /* containers.mtp:27 */
     struct go *const e = hw_event_room(run, 152);
     if (!e) {

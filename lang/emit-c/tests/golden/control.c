@@ -1,25 +1,25 @@
 /* ---- Functions ---- */
 
-static uint64_t invariants_0(hw_run *run, const struct counter *keyed);
-static uint64_t chain_ask_0(hw_run *run, struct ask *event);
-static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event);
-static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event);
+HW_PART uint64_t invariants_0(hw_run *run, const struct counter *keyed);
+HW_PART uint64_t chain_ask_0(hw_run *run, struct ask *event);
+HW_PART uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event);
+HW_PART uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event);
 HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev);
 HW_INLINE void mtp_make_absent(hw_run *run, const struct ask *ev);
 HW_INLINE bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c);
 HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c);
-HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op);
+HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op);
 HW_INLINE uint32_t mtp_count(hw_run *run, struct counter *c);
 HW_INLINE bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result);
 
-static uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
+HW_PART uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
     if (HW_UNLIKELY(!(keyed->calls <= (keyed->limit + 100)))) {
         return HW_OUTCOME(HW_ASSERT, 1);
     }
     return HW_DONE;
 }
 
-static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
+HW_PART uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
     do {
         if (HW_AT(run->memory->fresh)) {
             mtp_make_no_context(run, event);
@@ -35,7 +35,7 @@ static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
     return run->outcome;
 }
 
-static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event) {
+HW_PART uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event) {
     struct counter *keyed = (struct counter *)HW_AT(run->memory->keyed);
     do {
         if (mtp_check(run, event, keyed))
@@ -51,7 +51,7 @@ static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event) {
     return run->outcome;
 }
 
-static uint64_t chain_ask_0(hw_run *run, struct ask *event) {
+HW_PART uint64_t chain_ask_0(hw_run *run, struct ask *event) {
     run->fresh_type = 0;
     switch (run->memory->keyed_type) {
         case 0:
@@ -73,7 +73,7 @@ HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev) {
         made->head.id = made_id;
         run->created = 1;
         run->subject = run->memory->keyed_type == 0;
-        hw_context_rec *hw_new = (hw_context_rec *)run->at;
+        hw_context_rec *hw_new = (hw_context_rec *)HW_AT(run->at);
         run->at += sizeof(hw_context_rec);
         hw_new->header = (hw_record){HW_NEW_CONTEXT, 1, 0, sizeof(hw_context_rec)};
         hw_new->id = made_id;
@@ -119,7 +119,7 @@ HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
     uint32_t i = 0;
     uint32_t next = 0u;
     const uint32_t end = ev->n;
-    for (uint32_t round = HW_ZERO; HW_MORE(round < 5u && (next < end)); HW_NEXT(round), next = next + 1u, HW_STAY(next)) {
+    for (uint32_t round = HW_ZERO; HW_MORE(round < 5u && (next < end)); HW_NEXT(round), next = next + 1u) {
         i = next;
         /* control.mtp:19 */
         if (i == 2) {
@@ -135,7 +135,7 @@ HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
     return false;
 }
 
-HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op) {
+HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op) {
     /* control.mtp:24 */
     struct ask *const e = hw_event_room(run, 152);
     if (!e) {

@@ -1,26 +1,26 @@
 /* ---- Functions ---- */
 
-static uint64_t chain_open_0(hw_run *run, struct open *event);
-static uint64_t chain_open_0_nothing(hw_run *run, struct open *event);
-static uint64_t chain_open_0_conn_0(hw_run *run, struct open *event);
-static uint64_t chain_late_1(hw_run *run, struct late *event);
-static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event);
-static uint64_t chain_told_2(hw_run *run, struct told *event);
-static uint64_t wire_measure_P(hw_run *run, const struct P *h);
-static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out);
-static void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out);
-static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment);
-HW_FLAT HW_WIDE hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
+HW_PART uint64_t chain_open_0(hw_run *run, struct open *event);
+HW_PART uint64_t chain_open_0_nothing(hw_run *run, struct open *event);
+HW_PART uint64_t chain_open_0_conn_0(hw_run *run, struct open *event);
+HW_PART uint64_t chain_late_1(hw_run *run, struct late *event);
+HW_PART uint64_t chain_late_1_conn_0(hw_run *run, struct late *event);
+HW_PART uint64_t chain_told_2(hw_run *run, struct told *event);
+HW_PART uint64_t wire_measure_P(hw_run *run, const struct P *h);
+HW_PART uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out);
+HW_PART void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out);
+HW_PART void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment);
+HW_FLAT HW_PART hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
 HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev);
 HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev);
 HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c);
 HW_INLINE void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c);
-HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op);
+HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op);
 HW_INLINE void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d);
 HW_INLINE void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d);
 HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d);
 
-static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
+HW_PART uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
     do {
         if (HW_AT(run->memory->fresh)) {
             mtp_make_no_context(run, event);
@@ -31,7 +31,7 @@ static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
     return run->outcome;
 }
 
-static uint64_t chain_open_0_conn_0(hw_run *run, struct open *event) {
+HW_PART uint64_t chain_open_0_conn_0(hw_run *run, struct open *event) {
     struct conn *keyed = (struct conn *)HW_AT(run->memory->keyed);
     do {
         mtp_more(run, event, keyed);
@@ -39,7 +39,7 @@ static uint64_t chain_open_0_conn_0(hw_run *run, struct open *event) {
     return run->outcome;
 }
 
-static uint64_t chain_open_0(hw_run *run, struct open *event) {
+HW_PART uint64_t chain_open_0(hw_run *run, struct open *event) {
     run->fresh_type = 0;
     switch (run->memory->keyed_type) {
         case 0:
@@ -51,7 +51,7 @@ static uint64_t chain_open_0(hw_run *run, struct open *event) {
     }
 }
 
-static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event) {
+HW_PART uint64_t chain_late_1_conn_0(hw_run *run, struct late *event) {
     struct conn *keyed = (struct conn *)HW_AT(run->memory->keyed);
     uint64_t *due = HW_NONE;
     if (keyed->rtx != 0 && (!due || keyed->rtx < *due))
@@ -66,7 +66,7 @@ static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event) {
     return run->outcome;
 }
 
-static uint64_t chain_late_1(hw_run *run, struct late *event) {
+HW_PART uint64_t chain_late_1(hw_run *run, struct late *event) {
     switch (run->memory->keyed_type) {
         case 0:
             return HW_DONE;
@@ -77,7 +77,7 @@ static uint64_t chain_late_1(hw_run *run, struct late *event) {
     }
 }
 
-static uint64_t chain_told_2(hw_run *run, struct told *event) {
+HW_PART uint64_t chain_told_2(hw_run *run, struct told *event) {
     switch (run->memory->keyed_type) {
         case 0:
             return HW_DONE;
@@ -86,11 +86,11 @@ static uint64_t chain_told_2(hw_run *run, struct told *event) {
     }
 }
 
-static uint64_t wire_measure_P(hw_run *run, const struct P *h) {
+HW_PART uint64_t wire_measure_P(hw_run *run, const struct P *h) {
     return 4;
 }
 
-static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out) {
+HW_PART uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out) {
     const uint64_t start HW_UNUSED = out->at;
     uint64_t sum = 0;
     {
@@ -103,11 +103,11 @@ static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_
     return sum;
 }
 
-static void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out) {
+HW_PART void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out) {
     wire_write_P(run, h, (hw_facts){n, n, 0}, out);
 }
 
-static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment) {
+HW_PART void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment) {
     const hw_facts facts HW_UNUSED = {0, 0, 0};
     if (segment.count <= 1) {
         h->number = (uint16_t)(uint16_t)args[0];
@@ -120,7 +120,7 @@ static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, c
     }
 }
 
-HW_FLAT HW_WIDE hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
+HW_FLAT HW_PART hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
     if (packet->rules > 0) {
         struct P previous HW_UNUSED; /* what rules read of it */
         previous.number = h->number;
@@ -143,7 +143,7 @@ HW_FLAT HW_WIDE hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, 
     h->data.len = segment.len;
     const uint64_t n = wire_measure_P(run, h);
     const hw_facts facts = {n + segment.len + 0, n, segment.len};
-    hw_writer *out = &(hw_writer){header, room, 0};
+    hw_writer *out = &(hw_writer){header, room, HW_ZERO};
     uint64_t sum HW_UNUSED = wire_write_P(run, h, facts, out);
     hw_built built = {0, 0, 0, 0};
     built.len = (uint32_t)hw_min(out->at, room);
@@ -160,7 +160,7 @@ HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev) {
         made->head.id = made_id;
         run->created = 1;
         run->subject = run->memory->keyed_type == 0;
-        hw_context_rec *hw_new = (hw_context_rec *)run->at;
+        hw_context_rec *hw_new = (hw_context_rec *)HW_AT(run->at);
         run->at += sizeof(hw_context_rec);
         hw_new->header = (hw_record){HW_NEW_CONTEXT, 1, 0, sizeof(hw_context_rec)};
         hw_new->id = made_id;
@@ -172,7 +172,7 @@ HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev) {
     mtp_arm_fresh(run, fresh, UINT64_C(5000000));
     /* instructions.mtp:15 */
     {
-        hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
+        hw_unit_rec *hw_new = (hw_unit_rec *)HW_AT(run->at);
         run->at += sizeof(hw_unit_rec);
         hw_new->header = (hw_record){HW_NEW_TX, 1, 0, sizeof(hw_unit_rec)};
         hw_put_id(&hw_new->uid, &fresh->head.id);
@@ -188,7 +188,7 @@ HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev) {
     mtp_arm_absent(run, HW_NONE, UINT64_C(5000000));
     /* instructions.mtp:15 */
     {
-        hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
+        hw_unit_rec *hw_new = (hw_unit_rec *)HW_AT(run->at);
         run->at += sizeof(hw_unit_rec);
         hw_new->header = (hw_record){HW_NEW_TX, 1, 0, sizeof(hw_unit_rec)};
         hw_new->uid = (hw_id){{0}};
@@ -204,7 +204,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     /* instructions.mtp:19 */
     c->idle = 0;
     {
-        hw_timer_rec *hw_new = (hw_timer_rec *)run->at;
+        hw_timer_rec *hw_new = (hw_timer_rec *)HW_AT(run->at);
         run->at += sizeof(hw_timer_rec);
         hw_new->header = (hw_record){HW_TIMER_STOP, 0, 0, sizeof(hw_timer_rec)};
         hw_new->deadline = 0;
@@ -213,7 +213,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     }
     /* instructions.mtp:20 */
     {
-        hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
+        hw_unit_rec *hw_new = (hw_unit_rec *)HW_AT(run->at);
         run->at += sizeof(hw_unit_rec);
         hw_new->header = (hw_record){HW_ADD_TX, (const void *)c != HW_AT(run->memory->keyed), 0, sizeof(hw_unit_rec)};
         hw_put_id(&hw_new->uid, &c->head.id);
@@ -222,7 +222,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         hw_new->off = 0;
     }
     /* instructions.mtp:23 */
-    struct P *const p = (struct P *)((hw_packet_rec *)run->at + 1);
+    struct P *const p = (struct P *)((hw_packet_rec *)HW_AT(run->at) + 1);
     memset(p, 0, sizeof *p);
     p->port = c->port;
     /* instructions.mtp:24 */
@@ -238,7 +238,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     /* instructions.mtp:25 */
     hw_net ip = {0};
     {
-        hw_packet_rec *hw_new = (hw_packet_rec *)run->at;
+        hw_packet_rec *hw_new = (hw_packet_rec *)HW_AT(run->at);
         run->at += sizeof(hw_packet_rec) + 72;
         hw_new->header = (hw_record){HW_PACKET, run->created, 0, sizeof(hw_packet_rec) + 72};
         hw_new->net = ip;
@@ -263,7 +263,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     /* instructions.mtp:28 */
     if (HW_UNLIKELY(run->wanted & 0x1u)) {
         {
-            hw_signal_rec *hw_new = (hw_signal_rec *)run->at;
+            hw_signal_rec *hw_new = (hw_signal_rec *)HW_AT(run->at);
             run->at += sizeof(hw_signal_rec) + 8;
             hw_new->header = (hw_record){HW_SIGNAL, 0, 0, sizeof(hw_signal_rec) + 8};
             hw_new->signal = 0;
@@ -273,7 +273,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     }
     /* instructions.mtp:29 */
     {
-        hw_notify_rec *hw_new = (hw_notify_rec *)run->at;
+        hw_notify_rec *hw_new = (hw_notify_rec *)HW_AT(run->at);
         run->at += sizeof(hw_notify_rec);
         hw_new->header = (hw_record){HW_NOTIFY, 0, 0, sizeof(hw_notify_rec)};
         hw_new->id = (hw_id){{0}};
@@ -291,7 +291,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     /* instructions.mtp:32 */
     (&t.head)->event = 2;
     {
-        hw_raise_rec *hw_new = (hw_raise_rec *)run->at;
+        hw_raise_rec *hw_new = (hw_raise_rec *)HW_AT(run->at);
         run->at += sizeof(hw_raise_rec) + 152;
         hw_new->header = (hw_record){HW_RAISE, 0, 0, sizeof(hw_raise_rec) + 152};
         hw_put_id(&hw_new->target, &c->parent);
@@ -304,7 +304,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
 HW_INLINE void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c) {
     /* instructions.mtp:34 */
     {
-        hw_context_rec *hw_new = (hw_context_rec *)run->at;
+        hw_context_rec *hw_new = (hw_context_rec *)HW_AT(run->at);
         run->at += sizeof(hw_context_rec);
         hw_new->header = (hw_record){HW_DEL_CONTEXT, 0, 0, sizeof(hw_context_rec)};
         hw_new->id = (hw_id){{0}};
@@ -313,7 +313,7 @@ HW_INLINE void mtp_expired(hw_run *run, const struct late *ev, const struct conn
     }
 }
 
-HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op) {
+HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op) {
     /* instructions.mtp:36 */
     struct open *const e = hw_event_room(run, 168);
     if (!e) {
@@ -351,7 +351,7 @@ HW_INLINE void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d) {
     const uint64_t t = hw_max_u64(hw_sat_add(run->now, d), 1);
     c->rtx = t;
     {
-        hw_timer_rec *hw_new = (hw_timer_rec *)run->at;
+        hw_timer_rec *hw_new = (hw_timer_rec *)HW_AT(run->at);
         run->at += sizeof(hw_timer_rec);
         hw_new->header = (hw_record){HW_TIMER_START, 1, 0, sizeof(hw_timer_rec)};
         hw_new->deadline = t;
@@ -368,7 +368,7 @@ HW_INLINE void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d) {
         c->rtx = t;
     }
     {
-        hw_timer_rec *hw_new = (hw_timer_rec *)run->at;
+        hw_timer_rec *hw_new = (hw_timer_rec *)HW_AT(run->at);
         run->at += sizeof(hw_timer_rec);
         hw_new->header = (hw_record){HW_TIMER_START, 1, 0, sizeof(hw_timer_rec)};
         hw_new->deadline = t;
@@ -382,7 +382,7 @@ HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d) {
     const uint64_t t = hw_max_u64(hw_sat_add(run->now, d), 1);
     c->rtx = t;
     {
-        hw_timer_rec *hw_new = (hw_timer_rec *)run->at;
+        hw_timer_rec *hw_new = (hw_timer_rec *)HW_AT(run->at);
         run->at += sizeof(hw_timer_rec);
         hw_new->header = (hw_record){HW_TIMER_START, 0, 0, sizeof(hw_timer_rec)};
         hw_new->deadline = t;

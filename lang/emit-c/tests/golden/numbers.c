@@ -1,27 +1,27 @@
 /* ---- Functions ---- */
 
-static uint64_t chain_go_0(hw_run *run, struct go *event);
-static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
-static uint64_t chain_go_0_other(hw_run *run, struct go *event);
+HW_PART uint64_t chain_go_0(hw_run *run, struct go *event);
+HW_PART uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
+HW_PART uint64_t chain_go_0_other(hw_run *run, struct go *event);
 HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n);
-HW_FLAT static bool mtp_start(hw_run *run);
+HW_FLAT HW_PART bool mtp_start(hw_run *run);
 HW_INLINE uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y);
 
-static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
+HW_PART uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct numbers *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
+HW_PART uint64_t chain_go_0_other(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct numbers *)HW_AT(HW_AT(run->memory->globals)[0])));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t chain_go_0(hw_run *run, struct go *event) {
+HW_PART uint64_t chain_go_0(hw_run *run, struct go *event) {
     switch (run->memory->keyed_type) {
         case 0:
             return chain_go_0_nothing(run, event);
@@ -59,7 +59,7 @@ HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n) 
     n->e = t + t_4;
 }
 
-HW_FLAT static bool mtp_start(hw_run *run) {
+HW_FLAT HW_PART bool mtp_start(hw_run *run) {
     /* numbers.mtp:18 */
     struct go *const e = hw_event_room(run, 144);
     if (!e) {
