@@ -7,7 +7,7 @@
 
 use hawser_ir::ContextId;
 use hawser_ir::abi::{Id, Outcome};
-use hawser_ir::buf::RecordBuf;
+use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
 /// The number of the buffer that addresses of packets refer to in front of the stack ([`hawser_ir::abi::addr`]).
@@ -88,4 +88,14 @@ pub struct RanChain {
     pub records: RecordBuf,
     /// The context that it made; empty where it could make none.
     pub fresh: Vec<u8>,
+}
+
+impl RanChain {
+    /// Puts the context that it made where one that the stack runs makes it.
+    pub(crate) fn give(&self, regions: &mut Regions<'_>) {
+        let fresh = regions.fresh.as_mut();
+        if let Some(fresh) = fresh.filter(|fresh| fresh.len() == self.fresh.len()) {
+            fresh.copy_from_slice(&self.fresh);
+        }
+    }
 }

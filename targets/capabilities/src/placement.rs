@@ -1,8 +1,7 @@
 //! Where each chain of a program runs.
 
 use hawser_ir::{
-    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Source, StmtKind, When,
-    statements,
+    Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Source, StmtKind, When, statements,
 };
 
 use crate::capabilities::Capabilities;

@@ -360,13 +360,7 @@ impl Chains {
         }
         let (outcome, records) = match cause.ran {
             Some((_, ran)) => {
-                if let Some(fresh) = regions
-                    .fresh
-                    .as_mut()
-                    .filter(|fresh| fresh.len() == ran.fresh.len())
-                {
-                    fresh.copy_from_slice(&ran.fresh);
-                }
+                ran.give(&mut regions);
                 (ran.outcome, &ran.records)
             }
             None => {
