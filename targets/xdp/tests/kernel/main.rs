@@ -4,6 +4,7 @@
 mod cable;
 mod chains;
 mod frames;
+mod front;
 mod lifetime;
 mod random;
 mod refusal;
@@ -32,6 +33,8 @@ const TESTS: &[Test] = tests![
     lifetime::a_killed_process_leaves_nothing,
     lifetime::an_interface_that_is_removed_is_an_error,
     lifetime::a_wire_is_opened_again_and_again,
+    front::a_full_map_leaves_to_the_stack_what_it_does_not_know,
+    front::a_killed_process_leaves_no_chain,
     refusal::what_is_wrong_with_an_interface_is_named,
     refusal::in_a_user_namespace_a_packet_socket_works,
 ];
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["hold", name] => return lifetime::hold(name),
+        ["hold-chains", name] => return front::hold(name),
         ["random", ref amount @ ..] => return random::long(amount),
         ["in-user-namespace"] => return refusal::in_user_namespace(),
         _ => {}
