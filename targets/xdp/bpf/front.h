@@ -46,6 +46,7 @@ typedef struct hw_front {
     uint64_t frames;       /* entries in the log */
     uint64_t rung;         /* the stack was woken */
     uint64_t contexts, stride;
+    uint64_t changed;      /* words: bit k of word n for the context with the number 64 n + k */
     uint64_t plans;        /* of events, by number */
     uint64_t blueprints, queues; /* whether their packets can be sent from here, by number: words */
     uint64_t protocol;     /* of packets whose header names none */
@@ -323,6 +324,10 @@ HW_INLINE void hw_close_chain(hw_front *front, hw_call *call) {
     chain->outcome = call->outcome;
     chain->records = (uint32_t)(call->records - front->ran - sizeof(hw_chain) - hw_padded(chain->fresh));
     call->records = hw_padded(call->records);
+    if (chain->context != HW_NOBODY) {
+        uint64_t *changed = hw_arena_at(front->changed + chain->context / 64 * 8);
+        *changed |= UINT64_C(1) << chain->context % 64;
+    }
     entry->chains++;
     front->chains--;
     front->ran = 0;
@@ -524,8 +529,14 @@ HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
     }
 }
 
-/* Finds the packet that is sent from here, and the chain that it is of; what is left tells how urgent the stack is. */
-HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgency) {
+/* What the stack has to do for a frame. */
+typedef struct hw_rest {
+    unsigned urgency; /* 0: it can wait, 1: at once, 2: before the next frame */
+    bool is_any;
+} hw_rest;
+
+/* Finds the packet that is sent from here, and the chain that it is of; what is left is the stack's. */
+HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, hw_rest *rest) {
     const hw_entry *entry = hw_arena_at(front->entry);
     uint64_t at = front->entry + sizeof(hw_entry) + hw_padded(entry->frame);
     uint64_t records_end = 0;
@@ -537,6 +548,8 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgenc
             chain_at = at;
             records_at = at += sizeof(hw_chain) + hw_padded(chain->fresh);
             records_end = at + chain->records;
+            /* Asserts and refusals are counted. */
+            rest->is_any |= (uint32_t)chain->outcome > HW_STOP;
             if (chain->records == 0)
                 records_end = at;
         }
@@ -548,7 +561,8 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, unsigned *urgenc
                 ((hw_chain *)hw_arena_at(chain_at))->answer = at - records_at + 1;
             } else {
                 unsigned now = hw_urgency(front, record);
-                *urgency = now > *urgency ? now : *urgency;
+                rest->urgency = now > rest->urgency ? now : rest->urgency;
+                rest->is_any = true;
             }
             at += record->len;
             HW_STAY(at);
@@ -607,12 +621,13 @@ HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_
     return true;
 }
 
-/* All chains of the frame ran: it is answered, and the stack woken if it has to do something. */
+/* All chains of the frame ran: it is answered, and the stack woken if it has to do something. Of a frame that leaves it
+ * nothing to do it hears nothing. */
 HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
     hw_front *front = hw_shared();
     hw_call *call = hw_arena_at(HW_CALL_AT);
-    unsigned urgency = front->is_urgent ? 2 : 0;
-    hw_packet_rec *packet = hw_sift(front, call->records, &urgency);
+    hw_rest rest = {front->is_urgent ? 2 : 0, front->is_urgent};
+    hw_packet_rec *packet = hw_sift(front, call->records, &rest);
     int verdict = HW_XDP_DROP;
     if (packet) {
         if (hw_send(context, front, packet)) {
@@ -620,20 +635,23 @@ HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
             front->answered++;
         } else {
             ((hw_chain *)hw_arena_at(front->ran))->answer = 0;
-            urgency = urgency > 0 ? urgency : 1;
+            rest.urgency = rest.urgency > 0 ? rest.urgency : 1;
+            rest.is_any = true;
         }
         front->ran = 0;
     }
-    front->log = call->records;
-    front->frames++;
+    if (rest.is_any) {
+        front->log = call->records;
+        front->frames++;
+    }
     front->handled++;
     bool is_full = front->log_end - front->log < front->entry_limit;
-    if (!front->rung && (urgency > 0 || is_full)) {
+    if (!front->rung && (rest.urgency > 0 || is_full)) {
         uint64_t sound = 0;
         front->rung = 1;
         hw_ring(&hw_bell, &sound, sizeof(sound), 2 /* BPF_RB_FORCE_WAKEUP */);
     }
-    hw_release(front, urgency > 1 ? HW_WANTED : HW_FREE);
+    hw_release(front, rest.urgency > 1 ? HW_WANTED : HW_FREE);
     return verdict;
 }
 

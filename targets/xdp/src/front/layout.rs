@@ -24,6 +24,7 @@ pub(super) struct Control {
     pub(super) rung: u64,
     pub(super) contexts: u64,
     pub(super) stride: u64,
+    pub(super) changed: u64,
     pub(super) plans: u64,
     pub(super) blueprints: u64,
     pub(super) queues: u64,
@@ -84,9 +85,6 @@ pub(super) struct Chain {
     pub(super) answer: u64,
     pub(super) fresh: u64,
 }
-
-/// `HW_NOBODY`.
-pub(super) const NOBODY: u32 = u32::MAX;
 
 /// `hw_call` without its globals, which stand behind it.
 pub(super) const CALL_BYTES: u64 = 10 * 8;
@@ -205,6 +203,7 @@ impl Layout {
             params: free.take(module.params.len() as u64 * 8),
             scratch: free.take(scratch_bytes),
             scratch_bytes,
+            changed: free.take(CONTEXTS / 8),
             input: free.take(INPUT),
             entry_limit: size_of::<Entry>() as u64 + FRAME + max_events * records,
             ..Control::default()

@@ -35,7 +35,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::program::Program;
 use arena::{Arena, Bell};
-use layout::{CALL_BYTES, Chain, Control, Entry, Layout, NOBODY, Place};
+use layout::{CALL_BYTES, Chain, Control, Entry, Layout, Place};
 
 /// How long frames may be on their way from the kernel to the stack.
 const UNDER_WAY: Duration = Duration::from_millis(10);
@@ -108,6 +108,8 @@ pub(crate) struct Chains {
     pub(crate) taken: u64,
     /// Since when frames are under way to the stack, and how many had left for it by then.
     missing: Option<(Instant, u64)>,
+    /// Frames handled when contexts were lent last.
+    handled_before: u64,
     /// What chains did while the stack slept, and how much of it the stack has.
     entries: Vec<Handled>,
     next: usize,
@@ -252,6 +254,7 @@ impl Chains {
             unknown: BTreeSet::new(),
             taken: 0,
             missing: None,
+            handled_before: 0,
             entries: Vec::new(),
             next: 0,
         };
@@ -356,8 +359,19 @@ impl Chains {
         }
     }
 
+    /// Contexts on which chains ran.
+    fn changed(&self) -> impl Iterator<Item = u32> + '_ {
+        let begin = self.layout.begun.changed;
+        let words = (0..self.ids.len().div_ceil(64) as u64).map(move |i| (i, begin + i * 8));
+        words.flat_map(|(i, at)| {
+            let word: u64 = self.arena.get(at).unwrap_or_default();
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| (i * 64 + bit) as u32)
+        })
+    }
+
     /// Reads the log.
-    fn read(&mut self, control: &Control, changed: &mut Vec<u32>) {
+    fn read(&mut self, control: &Control) {
         let mut at = self.layout.log;
         for _ in 0..control.frames {
             let Some(entry) = self.arena.get::<Entry>(at) else {
@@ -381,7 +395,6 @@ impl Chains {
                     fresh,
                 });
                 at = (at + u64::from(chain.records)).next_multiple_of(8);
-                changed.extend(Some(chain.context).filter(|context| *context != NOBODY));
             }
             self.entries.push(Handled {
                 at: Instant::from_nanos(entry.now),
@@ -503,6 +516,9 @@ impl Front for Chains {
             handled: self.control().handled,
             ..self.layout.begun
         };
+        self.handled_before = begun.handled;
+        self.arena
+            .clear(self.layout.begun.changed, self.ids.len().div_ceil(64) * 8);
         // `turn` and `passed` are also the kernel's.
         self.arena.write(control + 16, &bytemuck::bytes_of(&begun)[16..]);
         self.arena
@@ -522,20 +538,18 @@ impl Front for Chains {
         let control = self.control();
         self.entries.clear();
         self.next = 0;
-        let mut numbers = Vec::new();
-        self.read(&control, &mut numbers);
-        numbers.sort_unstable();
-        numbers.dedup();
+        self.read(&control);
+        if control.handled == self.handled_before {
+            return 0;
+        }
         let bytes = (self.layout.begun.stride as usize).saturating_sub(size_of::<Place>());
-        for number in numbers {
+        for number in self.changed() {
             let at = self.place(number) + size_of::<Place>() as u64;
             changed(number, self.arena.bytes(at, bytes));
         }
-        if control.frames > 0 {
-            for ((at, len), global) in self.layout.globals.iter().zip(globals) {
-                let len = global.len().min(*len);
-                global[..len].copy_from_slice(self.arena.bytes(*at, len));
-            }
+        for ((at, len), global) in self.layout.globals.iter().zip(globals) {
+            let len = global.len().min(*len);
+            global[..len].copy_from_slice(self.arena.bytes(*at, len));
         }
         self.entries.len()
     }
