@@ -29,15 +29,18 @@
         more; \
     })
 
-/* The address of a byte of the arena (`addr_space_cast`, as above). */
-#define HW_CAST_CASE(register, byte) ".ifc %[at], " register "; .byte " byte "; .endif; "
+/* An instruction that works on the register `at` alone, as above: its byte before the registers and its words behind them. */
+#define HW_ON_REGISTER_CASE(register, byte) ".ifc %[at], " register "; .byte " byte "; .endif; "
+#define HW_ON_REGISTER(operation, rest) \
+    ".byte " operation "; " HW_ON_REGISTER_CASE("r0", "0x00") HW_ON_REGISTER_CASE("r1", "0x11") \
+    HW_ON_REGISTER_CASE("r2", "0x22") HW_ON_REGISTER_CASE("r3", "0x33") HW_ON_REGISTER_CASE("r4", "0x44") \
+    HW_ON_REGISTER_CASE("r5", "0x55") HW_ON_REGISTER_CASE("r6", "0x66") HW_ON_REGISTER_CASE("r7", "0x77") \
+    HW_ON_REGISTER_CASE("r8", "0x88") HW_ON_REGISTER_CASE("r9", "0x99") rest
+
+/* The address of a byte of the arena (`addr_space_cast`). */
 static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) {
     void *at = (void *)offset;
-    __asm__ volatile(".byte 0xbf; " HW_CAST_CASE("r0", "0x00") HW_CAST_CASE("r1", "0x11") HW_CAST_CASE("r2", "0x22")
-                     HW_CAST_CASE("r3", "0x33") HW_CAST_CASE("r4", "0x44") HW_CAST_CASE("r5", "0x55")
-                     HW_CAST_CASE("r6", "0x66") HW_CAST_CASE("r7", "0x77") HW_CAST_CASE("r8", "0x88")
-                     HW_CAST_CASE("r9", "0x99") ".short 1; .long 1"
-                     : [at] "+r"(at));
+    __asm__ volatile(HW_ON_REGISTER("0xbf", ".short 1; .long 1") : [at] "+r"(at));
     return at;
 }
 
@@ -73,12 +76,13 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
 #define HW_AT(pointer) ((__typeof__(pointer))hw_arena_at((uint64_t)(pointer)))
 
 /* The way back: a pointer to the arena as a number, which functions that are called take in place of pointers. */
-#define HW_NUMBER(pointer) \
-    ({ \
-        uint32_t number = (uint32_t)(uint64_t)(pointer); \
-        __asm__ volatile("%[number] = %[number]" : [number] "+w"(number)); \
-        (uint64_t)number; \
-    })
+#define HW_NUMBER(pointer) hw_number(pointer)
+static inline __attribute__((always_inline)) uint64_t hw_number(const void *pointer) {
+    uint64_t at = (uint64_t)pointer;
+    /* A move of the lower half, all at once: half a pointer may not lie on the stack. */
+    __asm__ volatile(HW_ON_REGISTER("0xbc", ".short 0; .long 0") : [at] "+r"(at));
+    return at;
+}
 
 /* Where all find the run. */
 #define HW_RUN ((hw_run *)hw_arena_at(HW_RUN_AT))
