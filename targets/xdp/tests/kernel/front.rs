@@ -135,7 +135,7 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
     let mut one = |wire: &mut XdpWire, frame: &TxFrame, is_complete| -> TestResult<(u64, usize)> {
         let before = wire.handled().0;
         lend(wire, &module, is_complete);
-        send(&mut far, &[frame.clone()])?;
+        send(&mut far, std::slice::from_ref(frame))?;
         std::thread::sleep(Duration::from_millis(50));
         let [kept, came] = take_back(wire, &module)?;
         assert_eq!(
