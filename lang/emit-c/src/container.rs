@@ -181,7 +181,9 @@ impl Emitter<'_> {
             let size = self.layout().size(elem);
             let at = self.framed(&item, size);
             let mut declared = vec![format!("{item} *const {aside} = {at};")];
-            if value.starts_with('{') {
+            if value == self.zero(elem) {
+                declared.push(format!("memset({aside}, 0, {size});"));
+            } else if value.starts_with('{') {
                 declared.extend(self.initialised(&format!("*{aside}"), elem));
             } else {
                 declared.push(self.copied(&format!("*{aside}"), value, size));
