@@ -325,19 +325,18 @@ HW_INLINE hw_ip hw_ipv4(uint32_t number) {
         v2 += v1; v1 = HW_ROTATE(v1, 17); v1 ^= v2; v2 = HW_ROTATE(v2, 32); \
     } while (0)
 
-/* SipHash-2-4 (Aumasson and Bernstein, 2012). */
-HW_APART uint64_t hw_siphash_at(uint64_t k0, uint64_t k1, uint64_t number, uint64_t len) {
-    const uint8_t *bytes = HW_AT((const uint8_t *)number);
+/* SipHash (Aumasson and Bernstein, 2012), with so many rounds for each word, and at the end. */
+HW_INLINE uint64_t hw_sip(uint64_t k0, uint64_t k1, const uint8_t *bytes, uint64_t len, unsigned each, unsigned last) {
     uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
     uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
-    for (size_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
-        size_t n = len - at < 8 ? len - at : 8;
-        uint64_t word = n < 8 ? (uint64_t)len << 56 : 0;
-        for (size_t i = HW_ZERO; HW_MORE(i < n); HW_NEXT(i))
+    for (uint64_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
+        uint64_t n = len - at < 8 ? len - at : 8;
+        uint64_t word = n < 8 ? len << 56 : 0;
+        for (uint64_t i = HW_ZERO; HW_MORE(i < n); HW_NEXT(i))
             word |= (uint64_t)bytes[at + i] << 8 * i;
         v3 ^= word;
-        HW_SIP_ROUND;
-        HW_SIP_ROUND;
+        for (unsigned round = 0; round < each; round++)
+            HW_SIP_ROUND;
         v0 ^= word;
         HW_STAY(v0);
         HW_STAY(v1);
@@ -345,13 +344,16 @@ HW_APART uint64_t hw_siphash_at(uint64_t k0, uint64_t k1, uint64_t number, uint6
         HW_STAY(v3);
     }
     v2 ^= 0xff;
-    HW_SIP_ROUND;
-    HW_SIP_ROUND;
-    HW_SIP_ROUND;
-    HW_SIP_ROUND;
+    for (unsigned round = 0; round < last; round++)
+        HW_SIP_ROUND;
     return v0 ^ v1 ^ v2 ^ v3;
 }
 
+HW_APART uint64_t hw_siphash_at(uint64_t k0, uint64_t k1, uint64_t bytes, uint64_t len) {
+    return hw_sip(k0, k1, HW_AT((const uint8_t *)bytes), len, 2, 4);
+}
+
+/* SipHash-2-4. */
 HW_INLINE uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
     return hw_siphash_at(k0, k1, HW_NUMBER(bytes), len);
 }

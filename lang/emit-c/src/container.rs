@@ -178,16 +178,9 @@ impl Emitter<'_> {
         let aside = s.names.take("aside");
         let value = value.as_deref().unwrap_or(self.zero(elem));
         let (declared, aside) = if self.is_ebpf() {
-            let size = self.layout().size(elem);
-            let at = self.framed(&item, size);
+            let at = self.framed(&item, self.layout().size(elem));
             let mut declared = vec![format!("{item} *const {aside} = {at};")];
-            if value == self.zero(elem) {
-                declared.push(format!("memset({aside}, 0, {size});"));
-            } else if value.starts_with('{') {
-                declared.extend(self.initialised(&format!("*{aside}"), elem));
-            } else {
-                declared.push(self.copied(&format!("*{aside}"), value, size));
-            }
+            declared.extend(self.set_whole(&aside, value, elem));
             (declared, aside)
         } else {
             (vec![format!("{item} {aside} = {value};")], format!("&{aside}"))

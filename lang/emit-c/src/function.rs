@@ -323,15 +323,22 @@ impl Emitter<'_> {
     fn declare_in_frame(&mut self, scope: &mut Scope, local: usize, pointer: &str, value: &str) {
         self.point_into_frame(scope, local, pointer);
         let ty = scope.locals[local].ty.clone();
-        let size = self.layout().size(&ty);
+        for line in self.set_whole(pointer, value, &ty) {
+            scope.out.line(&line);
+        }
+    }
+
+    /// Sets all of what a pointer leads to: to zero, to its type's initial value, or to what lies elsewhere.
+    pub(crate) fn set_whole(&mut self, pointer: &str, value: &str, ty: &Ty) -> Vec<String> {
+        let size = self.layout().size(ty);
         if ty.is_scalar() {
-            scope.out.line(&format!("*{pointer} = {value};"));
+            vec![format!("*{pointer} = {value};")]
+        } else if value == self.zero(ty) {
+            vec![format!("memset({pointer}, 0, {size});")]
         } else if value.starts_with('{') {
-            for line in self.initialised(&format!("*{pointer}"), &ty) {
-                scope.out.line(&line);
-            }
+            self.initialised(&format!("*{pointer}"), ty)
         } else {
-            scope.out.line(&self.copied(&format!("*{pointer}"), value, size));
+            vec![self.copied(&format!("*{pointer}"), value, size)]
         }
     }
 

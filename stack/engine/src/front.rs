@@ -1,9 +1,9 @@
 //! What the engine knows of a place in front of it where chains run while its driver sleeps.
 //!
 //! The stack lends its contexts ([`crate::Stack::lend`]) and takes them back ([`crate::Stack::take_back`]). In between they
-//! are the front's alone: it may run the chain of an event that arrives, on what its ids lead to, as the stack would, and keeps the frame with
-//! what the chain gave. When the stack has its contexts again, it receives those frames like all others; where a chain
-//! ran, it carries out its records and does not run it again.
+//! are the front's alone: it may run the chain of an event that arrives, on what its ids lead to, as the stack would, and
+//! keeps the frame with what the chain gave, unless nothing is left to do. When the stack has its contexts again, it
+//! receives those frames like all others; where a chain ran, it carries out its records and does not run it again.
 
 use hawser_ir::ContextId;
 use hawser_ir::abi::{Id, Outcome};

@@ -55,6 +55,7 @@ typedef struct hw_front {
     uint64_t entry;        /* its entry in the log */
     uint64_t event, event_count, event_at, ran;
     uint64_t is_urgent;
+    uint64_t chains_then, room_then; /* `chains` and `room` before it */
     uint64_t answered;     /* counts of all times: frames answered, frames whose chains ran */
     uint64_t handled;
 } hw_front;
@@ -301,6 +302,8 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
     /* What does not parse is counted by the stack. */
     if (hw_parse(front, &input->packet, &input->events, net->protocol) != 0 || input->events.count == 0)
         return hw_leave(context, front);
+    front->chains_then = front->chains;
+    front->room_then = front->room;
     entry->now = hw_time();
     entry->frame = (uint32_t)len;
     entry->chains = 0;
@@ -367,27 +370,7 @@ HW_INLINE hw_found hw_find(const hw_front *front, const hw_plan *plan, const hw_
 /* SipHash-1-3 of an id's used bytes under the stack's key. */
 HW_APART uint64_t hw_hash_at(uint64_t id_at, uint64_t k0, uint64_t k1) {
     const hw_id *id = hw_arena_at(id_at);
-    uint64_t len = id->bytes[sizeof(*id) - 1] & 63;
-    uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
-    uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
-    for (uint64_t at = HW_ZERO; HW_MORE(at <= len); at += 8, HW_STAY(at)) {
-        uint64_t n = len - at < 8 ? len - at : 8;
-        uint64_t word = n < 8 ? len << 56 : 0;
-        for (uint64_t i = HW_ZERO; HW_MORE(i < n); HW_NEXT(i))
-            word |= (uint64_t)id->bytes[at + i] << 8 * i;
-        v3 ^= word;
-        HW_SIP_ROUND;
-        v0 ^= word;
-        HW_STAY(v0);
-        HW_STAY(v1);
-        HW_STAY(v2);
-        HW_STAY(v3);
-    }
-    v2 ^= 0xff;
-    HW_SIP_ROUND;
-    HW_SIP_ROUND;
-    HW_SIP_ROUND;
-    return v0 ^ v1 ^ v2 ^ v3;
+    return hw_sip(k0, k1, id->bytes, id->bytes[sizeof(*id) - 1] & 63, 1, 3);
 }
 
 enum { HW_LEAVE, HW_SKIP, HW_RUN_CHAIN };
@@ -643,6 +626,10 @@ HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
     if (rest.is_any) {
         front->log = call->records;
         front->frames++;
+    } else {
+        /* It takes nothing of what the stack has room for. */
+        front->chains = front->chains_then;
+        front->room = front->room_then;
     }
     front->handled++;
     bool is_full = front->log_end - front->log < front->entry_limit;

@@ -41,6 +41,8 @@ pub(super) struct Control {
     pub(super) event_at: u64,
     pub(super) ran: u64,
     pub(super) is_urgent: u64,
+    pub(super) chains_then: u64,
+    pub(super) room_then: u64,
     pub(super) answered: u64,
     pub(super) handled: u64,
 }
