@@ -93,47 +93,47 @@ pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
 /// (`hawser_session_sim::gaps`).
 const NOISE: f64 = 0.1;
 
+/// Loses WiFi at three moments, each in a transfer of its own. The median pause is within the bound. Each
+/// is within the bound and one recovery of the survivor, whose own queue may have overflowed just
+/// then: what was lost there comes one round trip after it is missed (RFC 8985, section 6.2).
+fn is_left_within(bound: f64, fault: u64) -> TestResult {
+    let mut pauses = Vec::new();
+    let mut events = Vec::new();
+    for at in [0.9, 1.2, 1.5] {
+        let stage = stage(&[WIFI, MOBILE], "")?;
+        let report = Transfer::new(stage.document(&BOTH)?, 12 << 20)
+            .act(seconds(at), kill("wifi", fault))
+            .run(&stage)?;
+        pauses.push(report.longest_pause_after(at));
+        events.push(report.events);
+    }
+    let shown: Vec<_> = pauses
+        .iter()
+        .map(|pause| format!("{:.0} ms", pause * 1e3))
+        .collect();
+    println!("  {} of at most {:.0} ms", shown.join(", "), bound * 1e3);
+    pauses.sort_by(f64::total_cmp);
+    let recovery = MOBILE.round_trip_and_queue();
+    if pauses[1] <= bound + NOISE && pauses[2] <= bound + recovery + NOISE {
+        Ok(())
+    } else {
+        Err(format!("{pauses:?} s, {events:?}").into())
+    }
+}
+
 /// A link that the client sees go down: the pause is at most the round trip of the lost path, the
 /// survivor's queue and 20 ms.
 pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
-    let stage = stage(&[WIFI, MOBILE], "")?;
-    let document = stage.document(&BOTH)?;
-    let report = Transfer::new(document, 12 << 20)
-        .act(seconds(1.0), kill("wifi", 0))
-        .run(&stage)?;
-    let pause = report.longest_pause_after(1.0);
-    let bound = 2.0 * WIFI.delay / 1e3 + MOBILE.round_trip_and_queue() + 0.02;
-    println!(
-        "  visible: {:.0} ms of at most {:.0} ms",
-        pause * 1e3,
-        bound * 1e3
-    );
-    if pause <= bound + NOISE {
-        Ok(())
-    } else {
-        Err(format!("{pause} s, {:?}", report.events).into())
-    }
+    is_left_within(2.0 * WIFI.delay / 1e3 + MOBILE.round_trip_and_queue() + 0.02, 0)
 }
 
 /// A link that drops everything: two timeouts of the session on the lost path, the survivor's round
 /// trip and queue and 20 ms.
 pub(crate) fn a_link_that_drops_everything_is_left_soon() -> TestResult {
-    let stage = stage(&[WIFI, MOBILE], "")?;
-    let document = stage.document(&BOTH)?;
-    let report = Transfer::new(document, 12 << 20)
-        .act(seconds(1.0), kill("wifi", 1))
-        .run(&stage)?;
-    let pause = report.longest_pause_after(1.0);
     // srtt with a full queue, its deviation at most a queue (docs/session-protocol.md, "Loss").
     let queue = WIFI.queue as f64 * 8.0 / (f64::from(WIFI.rate) * 1e6);
     let timeout = WIFI.round_trip_and_queue() + queue.max(0.01) + 0.04;
-    let bound = 2.0 * timeout + MOBILE.round_trip_and_queue() + 0.02;
-    println!("  silent: {:.0} ms of at most {:.0} ms", pause * 1e3, bound * 1e3);
-    if pause <= bound + NOISE {
-        Ok(())
-    } else {
-        Err(format!("{pause} s, {:?}", report.events).into())
-    }
+    is_left_within(2.0 * timeout + MOBILE.round_trip_and_queue() + 0.02, 1)
 }
 
 fn outage(lasts: f64) -> TestResult {
