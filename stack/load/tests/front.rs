@@ -131,7 +131,8 @@ impl Fronted {
                 .any(|record| record.kind == RecordKind::NewContext);
             self.made += u64::from(makes);
             self.lonely += u64::from(number.is_none());
-            let is_over = ran.outcome != Outcome::Done || makes;
+            // What it raised comes before the next event, which may find what it made.
+            let is_over = ran.outcome != Outcome::Done || is_urgent(&ran);
             chains.push(ran);
             if is_over {
                 break;

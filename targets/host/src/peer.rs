@@ -1,4 +1,4 @@
-//! The kernel's end of a TUN device's cable, for whoever plays the peer of a stack on the other.
+//! The kernel's end of a cable, a TUN device's or a veth pair's, for whoever plays the peer of a stack on the other.
 //!
 //! A packet socket there sees what the stack sends, and what it sends the stack receives. The kernel
 //! sees the same packets and drops them, having none of their addresses.
@@ -10,10 +10,10 @@ use std::os::fd::AsFd;
 use crate::OpenError;
 use crate::sys::{self, InterfaceRequest};
 
-/// Bytes of the longest IP packet.
-const MAX_PACKET: usize = 65_535;
+/// Bytes of the longest IP packet, and an Ethernet header.
+const MAX_PACKET: usize = 65_535 + 14;
 
-/// A packet socket on a device without link-layer headers.
+/// A packet socket. Its packets have the headers that the device's have: IP's on a TUN device, Ethernet's on a veth pair.
 #[derive(Debug)]
 pub struct Peer {
     socket: File,
@@ -21,7 +21,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Opens the kernel's end of the TUN device `name`, which must be up.
+    /// Opens the kernel's end of a cable, the device `name`, which must be up.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -38,7 +38,7 @@ impl Peer {
         })
     }
 
-    /// Sends an IP packet, no longer than the device's MTU, to the stack.
+    /// Sends a packet, no longer than the device's MTU allows, to the stack.
     ///
     /// # Errors
     /// When the device does not take it.
@@ -46,7 +46,7 @@ impl Peer {
         self.socket.write(packet).map(drop)
     }
 
-    /// The next packet that the stack has sent; nothing when none waits.
+    /// The next packet that the stack, or on a veth pair the kernel, has sent; nothing when none waits.
     ///
     /// # Errors
     /// When the device failed for good.

@@ -320,12 +320,41 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
     return hw_leave(context, front);
 }
 
-/* The chain that ran last is over: what it gave is in the log. */
-HW_INLINE void hw_close_chain(hw_front *front, hw_call *call) {
+/* What a record that is left means for the stack: 0 that it may sleep on, 1 that it has to wake up, 2 that nothing may
+ * happen before it is carried out. */
+HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
+    switch (record->kind) {
+    case HW_TIMER_STOP:
+        return 0;
+    case HW_TIMER_START:
+        return ((const hw_timer_rec *)record)->deadline < front->until;
+    case HW_NEW_CONTEXT:
+    case HW_DEL_CONTEXT:
+    case HW_ADD_ID:
+    case HW_DROP_ID:
+    case HW_RAISE:
+    case HW_EXTERN:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+/* The chain that ran last is over: what it gave is in the log. Whether the stack has to act on that before the chain of the
+ * frame's next event runs, which may find what this one made, or not find what it ended, and comes behind what it raised. */
+HW_INLINE bool hw_close_chain(hw_front *front, hw_call *call) {
     hw_entry *entry = hw_arena_at(front->entry);
     hw_chain *chain = hw_arena_at(front->ran);
     chain->outcome = call->outcome;
-    chain->records = (uint32_t)(call->records - front->ran - sizeof(hw_chain) - hw_padded(chain->fresh));
+    uint64_t at = front->ran + sizeof(hw_chain) + hw_padded(chain->fresh);
+    chain->records = (uint32_t)(call->records - at);
+    bool waits = HW_RUN->created;
+    while (front->event + 1 < front->event_count && HW_MORE(at < call->records)) {
+        const hw_record *record = hw_arena_at(at);
+        waits |= hw_urgency(front, record) > 1;
+        at += record->len;
+        HW_STAY(at);
+    }
     call->records = hw_padded(call->records);
     if (chain->context != HW_NOBODY) {
         uint64_t *changed = hw_arena_at(front->changed + chain->context / 64 * 8);
@@ -334,6 +363,7 @@ HW_INLINE void hw_close_chain(hw_front *front, hw_call *call) {
     entry->chains++;
     front->chains--;
     front->ran = 0;
+    return waits;
 }
 
 /* What an event's ids lead to, as the engine looks them up (`chain/resolve.rs`). */
@@ -428,11 +458,10 @@ HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
     hw_call *call = hw_arena_at(HW_CALL_AT);
     bool is_over = front->event >= front->event_count;
     if (front->ran != 0) {
-        hw_close_chain(front, call);
+        bool waits = hw_close_chain(front, call);
         front->event++;
-        /* What follows a new context may find it, which the stack has to make known. */
-        front->is_urgent |= HW_RUN->created;
-        is_over = (uint32_t)call->outcome != HW_DONE || HW_RUN->created || front->event >= front->event_count;
+        front->is_urgent |= waits;
+        is_over = (uint32_t)call->outcome != HW_DONE || waits || front->event >= front->event_count;
     }
     if (is_over)
         hw_tail_call(context, &hw_programs, HW_ANSWER);
@@ -490,26 +519,6 @@ HW_INLINE bool hw_is_answer(const hw_front *front, hw_packet_rec *packet) {
     net->hdr_len = came->hdr_len;
     net->src_port = net->dst_port = 0;
     return true;
-}
-
-/* What a record that is left means for the stack: 0 that it may sleep on, 1 that it has to wake up, 2 that nothing may
- * happen before it is carried out. */
-HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
-    switch (record->kind) {
-    case HW_TIMER_STOP:
-        return 0;
-    case HW_TIMER_START:
-        return ((const hw_timer_rec *)record)->deadline < front->until;
-    case HW_NEW_CONTEXT:
-    case HW_DEL_CONTEXT:
-    case HW_ADD_ID:
-    case HW_DROP_ID:
-    case HW_RAISE:
-    case HW_EXTERN:
-        return 2;
-    default:
-        return 1;
-    }
 }
 
 /* What the stack has to do for a frame. */

@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     engine: EngineArgs,
     /// Where the scripts run: `sim`, in virtual time; `host`, in real time over a TUN device in a network
-    /// namespace of their own, for scripts of up to 3 s
+    /// namespace of their own, for scripts of up to 3 s; `xdp`, the same over a veth pair by AF_XDP, the
+    /// program's chains in the kernel, which takes root
     #[arg(long, default_value = "sim", value_parser = target)]
     target: Target,
     /// Run scripts that were written for Linux: the settings of Linux are the defaults, and declared
@@ -69,7 +70,8 @@ fn target(text: &str) -> Result<Target, String> {
     match text {
         "sim" => Ok(Target::Sim),
         "host" => Ok(Target::Host),
-        _ => Err("sim or host".into()),
+        "xdp" => Ok(Target::Xdp),
+        _ => Err("sim, host or xdp".into()),
     }
 }
 
@@ -109,9 +111,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if files.is_empty() {
         return Err(Exit::input("these folders contain no script (.pkt)"));
     }
-    if args.target == Target::Host {
-        netns::enter_user_namespace().map_err(Exit::environment)?;
+    match args.target {
+        Target::Sim => Ok(()),
+        Target::Host => netns::enter_user_namespace(),
+        // From within a user namespace, nothing may be loaded into the kernel.
+        Target::Xdp => netns::Namespace::create().and_then(|namespace| namespace.enter()),
     }
+    .map_err(Exit::environment)?;
     let mut defines = usual_defines(args.ip_version);
     defines.extend(args.defines.iter().cloned());
     let options = Options {
@@ -180,6 +186,9 @@ fn show(file: &Path, report: &Report, reason: Option<&str>, packets: bool) {
     if packets {
         report.trace.iter().for_each(|line| println!("    {line}"));
     }
+    if packets && report.in_kernel > 0 {
+        println!("    {} packets were handled in the kernel", report.in_kernel);
+    }
     report.printed.iter().for_each(|line| println!("    {line}"));
     match reason {
         Some(reason) => println!(
@@ -241,6 +250,7 @@ impl Tally {
             "notes": report.notes,
             "printed": report.printed,
             "packets": report.trace,
+            "in_kernel": report.in_kernel,
         }));
     }
 

@@ -4,18 +4,21 @@
 use std::io;
 use std::time::Duration;
 
+use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
 use hawser_host::netns::{NamespaceError, Netlink};
 use hawser_host::peer::Peer;
 use hawser_host::{Clock, OpenError, TunOptions, TunWire};
 use hawser_time::Instant;
 
+use super::Target;
+use super::config::Config;
 use super::world::World;
 
 /// The device's name.
-const NAME: &str = "hawser-script";
+pub(super) const NAME: &str = "hawser-script";
 /// The longest sleep: the clock and the peer's end are looked at no less often.
-const NAP: Duration = Duration::from_millis(1);
+pub(super) const NAP: Duration = Duration::from_millis(1);
 
 /// Why there is no device to run a script on.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,47 @@ pub(super) enum DeviceError {
     /// The device does not come up.
     #[error(transparent)]
     Up(#[from] NamespaceError),
+    /// The device does not open by AF_XDP.
+    #[cfg(feature = "xdp")]
+    #[error(transparent)]
+    Xdp(#[from] hawser_xdp::OpenError),
+    /// The program does not run in the kernel.
+    #[cfg(feature = "xdp")]
+    #[error(transparent)]
+    Chains(#[from] hawser_xdp::ChainsError),
+    /// There is no C of the program for the kernel.
+    #[cfg(feature = "xdp")]
+    #[error("the program cannot be printed in C for the kernel: {0}")]
+    Emit(String),
+    /// This build has no AF_XDP.
+    #[cfg(not(feature = "xdp"))]
+    #[error(
+        "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which takes: apt-get install clang \
+         libelf-dev zlib1g-dev pkg-config"
+    )]
+    Absent,
+}
+
+/// The device of a target that is in real time.
+pub(super) fn open(
+    target: Target,
+    config: &Config,
+    program: &dyn Program,
+) -> Result<Box<dyn World>, DeviceError> {
+    match target {
+        Target::Xdp => on_cable(config, program),
+        Target::Sim | Target::Host => Ok(Box::new(OnDevice::open(config.mtu)?)),
+    }
+}
+
+#[cfg(feature = "xdp")]
+fn on_cable(config: &Config, program: &dyn Program) -> Result<Box<dyn World>, DeviceError> {
+    Ok(Box::new(super::cable::OnCable::open(config, program)?))
+}
+
+#[cfg(not(feature = "xdp"))]
+fn on_cable(_: &Config, _: &dyn Program) -> Result<Box<dyn World>, DeviceError> {
+    Err(DeviceError::Absent)
 }
 
 /// A TUN device and a packet socket at its other end.

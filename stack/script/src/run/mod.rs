@@ -3,10 +3,12 @@
 //! * [`run`]: a script from its text to its [`Report`]
 //! * `config`, `shell`, `table`: what is set before it begins
 //! * `script`: the events, in order
-//! * `world`: the wire and the clock
+//! * `world`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, a veth pair's by AF_XDP
 //! * `flows`, `expect`, `mismatch`, `inject`: packets
 //! * `calls`, `info`, `symbols`: system calls and TCP_INFO
 
+#[cfg(feature = "xdp")]
+mod cable;
 mod calls;
 mod config;
 mod device;
@@ -41,7 +43,6 @@ pub use table::{Table, TableError};
 use crate::syntax::{Defines, Place, parse};
 use calls::Kernel;
 use config::{BadSetting, Config};
-use device::OnDevice;
 use script::Runner;
 use world::{Virtual, World};
 
@@ -56,9 +57,11 @@ pub enum Target {
     Sim,
     /// In real time, over a TUN device: scripts of up to [`MAX_TIME_ON_HOST`].
     Host,
+    /// The same over a veth pair by AF_XDP, the program's chains in the kernel.
+    Xdp,
 }
 
-/// How long a script may take in real time.
+/// How long a script may take in real time: on a device.
 pub const MAX_TIME_ON_HOST: Duration = Duration::from_secs(3);
 
 /// The minimum tolerance in real time: a busy machine wakes nobody to the millisecond.
@@ -134,19 +137,27 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     let program = program(&mut config, bench.program).map_err(|error| wrong(start, error.to_string()))?;
     let mut world: Box<dyn World> = match bench.target {
         Target::Sim => Box::new(Virtual::new(config.mtu)),
-        Target::Host => {
+        Target::Host | Target::Xdp => {
             if script::length(&script.events) > MAX_TIME_ON_HOST {
                 let what = "scripts of more than 3 s on a device".to_owned();
                 return Err(Verdict::Unsupported(failure(start, what)));
             }
             config.tolerance = config.tolerance.max(HOST_TOLERANCE);
-            Box::new(OnDevice::open(config.mtu).map_err(|error| wrong(start, error.to_string()))?)
+            let world = device::open(bench.target, &config, &*program);
+            world.map_err(|error| wrong(start, error.to_string()))?
         }
     };
-    let bits = if config.local.is_ipv4() { 16 } else { 64 };
+    let router = world.router();
+    // With a router, the two are alone on their link.
+    let bits = match (config.local.is_ipv4(), router) {
+        (true, None) => 16,
+        (false, None) => 64,
+        (true, Some(_)) => 31,
+        (false, Some(_)) => 127,
+    };
     let interface = InterfaceConfig {
         addresses: vec![(config.local, bits)],
-        gateways: Vec::new(),
+        gateways: router.into_iter().collect(),
         mtu: config.mtu,
     };
     let mut setup = StackConfig::new(interface, SEED);

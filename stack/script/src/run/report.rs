@@ -42,6 +42,8 @@ pub struct Report {
     pub printed: Vec<String>,
     /// All packets, a line each.
     pub trace: Vec<String>,
+    /// Packets that the program's chains have handled in the kernel.
+    pub in_kernel: u64,
     /// The script's line that did not pass; empty if it passed.
     pub source: String,
 }
@@ -54,6 +56,7 @@ impl Report {
             notes: Vec::new(),
             printed: Vec::new(),
             trace: Vec::new(),
+            in_kernel: 0,
             source: String::new(),
         }
     }

@@ -114,6 +114,7 @@ impl<'a> Runner<'a> {
             notes: self.config.notes,
             printed: self.printed,
             trace: self.trace,
+            in_kernel: self.world.handled(),
             ..Report::of(verdict)
         }
     }
@@ -271,7 +272,14 @@ impl<'a> Runner<'a> {
             _ => vec![inbound.bytes],
         };
         for frame in frames {
-            if let Err(error) = self.world.inject(frame, inbound.seg_size) {
+            // To the stack it comes in its sleep: chains in front of it, where there are some, run first.
+            let is_lent = self.kernel.stack.lend(self.world.wire());
+            let mut done = self.world.inject(frame, inbound.seg_size);
+            if is_lent {
+                let now = self.world.now();
+                done = done.and(self.kernel.stack.take_back(now, self.world.wire()));
+            }
+            if let Err(error) = done {
                 return self.failed(
                     place,
                     "a packet from the peer",

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
@@ -11,6 +12,11 @@ use hawser_time::Instant;
 pub(crate) trait World {
     /// What time it is.
     fn now(&self) -> Instant;
+
+    /// The router at the other end of the stack's cable; nothing where packets are not addressed to a link's hosts.
+    fn router(&self) -> Option<IpAddr> {
+        None
+    }
 
     /// The stack's wire.
     fn wire(&mut self) -> &mut dyn Wire;
@@ -22,6 +28,11 @@ pub(crate) trait World {
     /// because nobody woke in time.
     fn is_real(&self) -> bool {
         false
+    }
+
+    /// Packets that the program's chains have handled in the kernel.
+    fn handled(&self) -> u64 {
+        0
     }
 
     /// The packets that the stack has sent, in order, each with its time.

@@ -86,6 +86,19 @@ impl Netlink {
             .map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
     }
 
+    /// Removes an interface, and with one end of a cable the other.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it is not permitted.
+    pub fn remove(&mut self, name: &str) -> Result<(), NamespaceError> {
+        let mut remove = || {
+            let mut request = Request::new(libc::RTM_DELLINK, 0);
+            request.put_link(self.index(name)?, 0, 0);
+            self.socket.request(request)
+        };
+        remove().map_err(NamespaceError::new(format!("remove {name}")))
+    }
+
     /// Brings an interface up. If it is connected at once, as a TUN device is, its addresses are
     /// usable afterwards; a veth is connected when both ends are up, see [`Netlink::settle`].
     ///

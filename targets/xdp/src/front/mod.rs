@@ -28,7 +28,6 @@ use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
 use hawser_ir::abi::{Id, Outcome, RecordHeader};
 use hawser_ir::buf::RecordBuf;
 use hawser_ir::{EventId, Module, Source};
-use hawser_temporary::Folder;
 use hawser_time::Instant;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -44,8 +43,8 @@ const UNDER_WAY: Duration = Duration::from_millis(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainsError {
-    /// A file cannot be written.
-    #[error("cannot write the program's C to a temporary folder: {0}")]
+    /// A file cannot be written or read.
+    #[error("cannot write the program's C to a temporary folder, or read what is compiled there: {0}")]
     Files(#[source] io::Error),
     /// There is no clang.
     #[error(
@@ -197,8 +196,7 @@ impl Chains {
         {
             return Err(ChainsError::InUdp);
         }
-        let folder = Folder::new().map_err(ChainsError::Files)?;
-        let file = object::compile(c, &folder)?;
+        let compiled = object::compile(c)?;
         let candidates: Vec<usize> = chains_in_kernel(module)
             .into_iter()
             .map(|event| event.0 as usize)
@@ -208,7 +206,7 @@ impl Chains {
                 Some(event) => event.parse().is_ok_and(|event| chains.contains(&event)),
                 None => true,
             };
-            object::load(&file, shared, is_wanted)
+            object::load(&compiled, shared, is_wanted)
         };
         // Which of them the kernel's verifier does not take, it only says one by one.
         let (object, taken) = match load(&candidates) {

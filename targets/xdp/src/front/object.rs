@@ -1,9 +1,9 @@
 //! A transport program's chains as an eBPF object: compiled and loaded.
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hawser_temporary::Folder;
 use libbpf_rs::{MapCore, Object, ObjectBuilder, OpenObject, set_print};
@@ -18,8 +18,23 @@ const FIRST_ARENA: u64 = 1 << 44;
 const BETWEEN_ARENAS: u64 = 1 << 32;
 static ARENAS: AtomicU64 = AtomicU64::new(0);
 
-/// Compiles a program's C (`hawser emit --machine ebpf`), and what runs its chains in front of a stack.
-pub(super) fn compile(c: &str, folder: &Folder) -> Result<std::path::PathBuf, ChainsError> {
+/// The last program in C that was compiled, and its object: a process opens one program again and again, and clang takes
+/// seconds for a large one.
+static LAST: Mutex<Option<(String, Arc<[u8]>)>> = Mutex::new(None);
+
+/// A program's C (`hawser emit --machine ebpf`), and what runs its chains in front of a stack, as an object.
+pub(super) fn compile(c: &str) -> Result<Arc<[u8]>, ChainsError> {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, object)) = last.as_ref().filter(|(compiled, _)| compiled == c) {
+        return Ok(object.clone());
+    }
+    let object: Arc<[u8]> = run_clang(c)?.into();
+    *last = Some((c.to_owned(), object.clone()));
+    Ok(object)
+}
+
+fn run_clang(c: &str) -> Result<Vec<u8>, ChainsError> {
+    let folder = Folder::new().map_err(ChainsError::Files)?;
     let (source, object) = (folder.join("chains.c"), folder.join("chains.o"));
     std::fs::write(&source, format!("{c}{FRONT}")).map_err(ChainsError::Files)?;
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
@@ -46,7 +61,7 @@ pub(super) fn compile(c: &str, folder: &Folder) -> Result<std::path::PathBuf, Ch
             error,
         })?;
     if output.status.success() {
-        Ok(object)
+        std::fs::read(object).map_err(ChainsError::Files)
     } else {
         Err(ChainsError::Compiler(
             String::from_utf8_lossy(&output.stderr).into(),
@@ -56,7 +71,7 @@ pub(super) fn compile(c: &str, folder: &Folder) -> Result<std::path::PathBuf, Ch
 
 /// Loads the object without the programs for which `is_wanted` is false, sharing `shared` maps with others by their names.
 pub(super) fn load(
-    object: &Path,
+    object: &[u8],
     shared: &[libbpf_rs::MapHandle],
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Object, ChainsError> {
@@ -68,11 +83,11 @@ pub(super) fn load(
 }
 
 fn open(
-    object: &Path,
+    object: &[u8],
     shared: &[libbpf_rs::MapHandle],
     is_wanted: impl Fn(&str) -> bool,
 ) -> libbpf_rs::Result<OpenObject> {
-    let mut object = ObjectBuilder::default().open_file(object)?;
+    let mut object = ObjectBuilder::default().open_memory(object)?;
     for mut program in object.progs_mut() {
         let is_wanted = program.name().to_str().is_some_and(&is_wanted);
         program.set_autoload(is_wanted);

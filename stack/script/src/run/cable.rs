@@ -1,0 +1,158 @@
+//! A script on a cable of this machine, in real time: the stack has one end of a veth pair by AF_XDP, its program's chains
+//! in the kernel, and the peer a packet socket at the other, where the kernel answers for the router.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hawser_engine::program::Program;
+use hawser_engine::wire::Wire;
+use hawser_host::netns::{Namespace, Netlink, set_parameter};
+use hawser_host::peer::Peer;
+use hawser_host::{Clock, Interface};
+use hawser_time::Instant;
+use hawser_xdp::{XdpOptions, XdpWire};
+
+use super::config::Config;
+use super::device::{DeviceError, NAME, NAP};
+use super::world::World;
+
+/// The peer's end.
+const PEER: &str = "hawser-peer";
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// What Ethernet calls IPv4 and IPv6 (RFC 894, RFC 2464).
+const ETHER_TYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
+
+/// An end of a veth pair, and a packet socket at the other.
+pub(super) struct OnCable {
+    wire: XdpWire,
+    peer: Peer,
+    /// The Ethernet address at the peer's end.
+    mac: [u8; 6],
+    router: IpAddr,
+    /// The last: it is removed when nothing uses it.
+    _cable: Cable,
+}
+
+/// A veth pair, which is gone when this is dropped.
+struct Cable(Netlink);
+
+impl Cable {
+    fn lay(mtu: u32) -> Result<Cable, DeviceError> {
+        let mut netlink = Netlink::open()?;
+        netlink.add_veth(NAME, PEER, &Namespace::current()?)?;
+        let mut cable = Cable(netlink);
+        for end in [NAME, PEER] {
+            cable.0.set_mtu(end, mtu)?;
+            cable.0.bring_up(end)?;
+        }
+        cable.0.settle(PEER)?;
+        Ok(cable)
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        // It goes with its namespace, too.
+        let _ = self.0.remove(NAME);
+    }
+}
+
+impl OnCable {
+    pub(super) fn open(config: &Config, program: &dyn Program) -> Result<OnCable, DeviceError> {
+        let mut cable = Cable::lay(config.mtu)?;
+        let router = other(config.local);
+        let bits = if router.is_ipv4() { 31 } else { 127 };
+        // The kernel answers for its address, and forwards nothing.
+        let family = if router.is_ipv4() { "ipv4" } else { "ipv6" };
+        set_parameter(&format!("net/{family}/conf/{PEER}/forwarding"), "0")?;
+        cable.0.add_address(PEER, router, bits)?;
+        let options = XdpOptions {
+            addresses: vec![config.local],
+            answers: true,
+            ..XdpOptions::default()
+        };
+        let mut wire = XdpWire::open(NAME, &options)?;
+        // Chains do not run on frames in several buffers.
+        if !wire.mode().is_in_pieces {
+            let module = program.module();
+            let c = hawser_load::emit_chains(module, hawser_xdp::chains_in_kernel(module))
+                .map_err(|error| DeviceError::Emit(error.to_string()))?;
+            wire.run_chains(module, &c)?;
+        }
+        Ok(OnCable {
+            wire,
+            peer: Peer::open(PEER)?,
+            mac: Interface::read(PEER)?.mac,
+            router,
+            _cable: cable,
+        })
+    }
+
+    /// The packet of a frame that the stack sent; nothing in what keeps the link going.
+    fn packet<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+        let (header, packet) = frame.split_at_checked(ETHERNET)?;
+        let is_own = header[6..12] == self.wire.mac();
+        let is_ip = ETHER_TYPES.iter().any(|kind| header.ends_with(kind));
+        (is_own && is_ip && !is_discovery(packet)).then_some(packet)
+    }
+}
+
+/// The other address of a link of two (RFC 3021, RFC 6164).
+fn other(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() ^ 1).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() ^ 1).into(),
+    }
+}
+
+/// Whether an IPv6 packet is of neighbour discovery: ICMPv6 of the types 133 to 137 (RFC 4861, 4).
+fn is_discovery(packet: &[u8]) -> bool {
+    matches!(packet.get(..41), Some([0x60..0x70, .., 133..=137])) && packet[6] == 58
+}
+
+impl World for OnCable {
+    fn now(&self) -> Instant {
+        Clock.now()
+    }
+
+    fn router(&self) -> Option<IpAddr> {
+        Some(self.router)
+    }
+
+    fn wire(&mut self) -> &mut dyn Wire {
+        &mut self.wire
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn handled(&self) -> u64 {
+        self.wire.handled().0
+    }
+
+    fn inject(&mut self, frame: Vec<u8>, _seg_size: u16) -> io::Result<()> {
+        let kind = ETHER_TYPES[usize::from(self.router.is_ipv6())];
+        let header = [&self.wire.mac()[..], &self.mac, &kind];
+        self.peer.send(&[&header.concat(), &frame[..]].concat())
+    }
+
+    fn sent(&mut self) -> io::Result<Vec<(Instant, Vec<u8>)>> {
+        let mut packets = Vec::new();
+        while let Some(frame) = self.peer.receive()? {
+            let frame = frame.to_vec();
+            packets.extend(self.packet(&frame).map(|packet| (Clock.now(), packet.to_vec())));
+        }
+        Ok(packets)
+    }
+
+    fn wait(&mut self, until: Instant) -> io::Result<()> {
+        let left = until - self.now();
+        if left.is_zero() {
+            Ok(())
+        } else {
+            self.wire.wait(Some(left.min(NAP)))
+        }
+    }
+}

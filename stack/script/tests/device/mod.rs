@@ -1,0 +1,51 @@
+//! Scripts in real time, on a device of this machine.
+
+use std::path::Path;
+
+use hawser_host::netns::Namespace;
+use hawser_load::{Engine, Loaded};
+use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, run};
+
+/// How often a script may begin anew: a machine that wakes nobody in time is no fault of the stack's.
+const ATTEMPTS: usize = 4;
+
+/// Runs one of the scripts in `transports/tcp/scripts` until it passes once.
+pub(crate) fn passes(name: &str, target: Target) -> Result<Report, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp/scripts");
+    let text = std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())?;
+    let mut last = String::new();
+    for _ in 0..ATTEMPTS {
+        match judge(&text, target) {
+            Ok(report) if report.passed() => return Ok(report),
+            Ok(report) => last = report.explain(name),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Runs a script in a fresh network namespace.
+pub(crate) fn judge(text: &str, target: Target) -> Result<Report, String> {
+    let namespace = Namespace::create().map_err(|error| error.to_string())?;
+    namespace
+        .run(|| run_here(text, target))
+        .map_err(|error| error.to_string())?
+}
+
+fn run_here(text: &str, target: Target) -> Result<Report, String> {
+    let program = Loaded::open("tcp", Some(Engine::Native)).map_err(|error| error.to_string())?;
+    let table = Table::parse(hawser_load::script_table("tcp").unwrap_or_default());
+    let table = table.map_err(|error| error.to_string())?;
+    let bench = Bench {
+        program: &|params| program.with(params),
+        table: &table,
+        read: &|_| None,
+        defines: Default::default(),
+        version: IpVersion::V4,
+        target,
+        linux: false,
+        leniency: Leniency::default(),
+        observe: None,
+    };
+    Ok(run(text, Path::new(""), &bench))
+}

@@ -1,0 +1,79 @@
+//! Scripts in real time, over a veth pair by AF_XDP, TCP's chains in the kernel.
+//!
+//! What the system does not permit is skipped, with the reason printed.
+
+mod device;
+
+use std::process::ExitCode;
+
+use device::{judge, passes};
+use hawser_host::netns::{Namespace, is_in_user_namespace};
+use hawser_script::{Target, Verdict};
+use hawser_testing::{TestResult, is_listing, run, skip};
+
+/// Openings and closings, data in each direction, timers, options, an ICMP error, resets, connections in the place of
+/// others, packets that find none.
+const SCRIPTS: &[&str] = &[
+    "RFC9293/active-open-blocking.pkt",
+    "RFC9293/passive-open.pkt",
+    "RFC9293/close-active.pkt",
+    "RFC9293/ack-every-second.pkt",
+    "RFC9293/closed-syn.pkt",
+    "RFC9293/mss-default-ipv6.pkt",
+    "RFC9293/delayed-ack.pkt",
+    "RFC9293/window-limits.pkt",
+    "RFC2018/gap-filled.pkt",
+    "RFC1191/lower.pkt",
+    "RFC3168/echo.pkt",
+    "RFC5961/rst-exact.pkt",
+    "RFC6191/next-number.pkt",
+    "RFC6191/same-timestamp.pkt",
+    "RFC7413/server-valid-cookie.pkt",
+    "RFC7413/client-text-in-syn.pkt",
+];
+/// Its MTU is 9,000: chains do not run on frames that take several buffers, and the stack has them all.
+const LARGE: &str = "RFC6928/two-large-segments.pkt";
+
+fn main() -> ExitCode {
+    if !is_listing()
+        && let Err(reason) = is_permitted()
+    {
+        skip("all scripts over AF_XDP", reason);
+        return ExitCode::SUCCESS;
+    }
+    let scripts = SCRIPTS.iter().map(|name| {
+        let test = || handles(name);
+        (*name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>)
+    });
+    let large = || passes(LARGE, Target::Xdp).map(drop).map_err(Into::into);
+    run(scripts.chain([
+        (LARGE, Box::new(large) as _),
+        ("a wrong script fails", Box::new(a_wrong_script_fails) as _),
+    ]))
+}
+
+/// A script passes, and at least one of its packets met its chain in the kernel.
+fn handles(name: &str) -> TestResult {
+    match passes(name, Target::Xdp)?.in_kernel {
+        0 => Err("no packet was handled in the kernel".into()),
+        _ => Ok(()),
+    }
+}
+
+/// What does not happen as written fails here, too.
+fn a_wrong_script_fails() -> TestResult {
+    let text = "0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n";
+    match judge(text, Target::Xdp)?.verdict {
+        Verdict::Failed(_) => Ok(()),
+        _ => Err("a segment that acknowledges 2 was not missed".into()),
+    }
+}
+
+/// Whether programs may be loaded into the kernel, and namespaces made: why not.
+fn is_permitted() -> Result<(), String> {
+    Namespace::create().map_err(|error| error.to_string())?;
+    if is_in_user_namespace() {
+        return Err("from a user namespace no program may be loaded into the kernel".into());
+    }
+    Ok(())
+}
