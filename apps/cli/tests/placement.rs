@@ -47,7 +47,7 @@ fn tables_of_places_are_as_they_were_read() {
         ("transports/tcp/tcp.mtp", true),
         ("transports/homa/homa.mtp", true),
         ("transports/ndp/ndp.mtp", true),
-        ("transports/quic-lite/quic-lite.mtp", false),
+        ("transports/quic-lite/quic-lite.mtp", true),
         ("transports/roce/roce.mtp", false),
     ] {
         let output = check(&["--target", "xdp", program]);
@@ -79,12 +79,12 @@ fn every_program_that_comes_with_hawser_runs_on_host_and_sim() {
 
 #[test]
 fn a_program_that_lacks_something_fails_and_says_where_and_what_takes_it() {
-    let udp = check(&["--target", "xdp", "transports/roce/roce.mtp"]);
-    assert_eq!(code(&udp), 1);
-    let error = String::from_utf8_lossy(&udp.stderr);
+    let roce = check(&["--target", "xdp", "transports/roce/roce.mtp"]);
+    assert_eq!(code(&roce), 1);
+    let error = String::from_utf8_lossy(&roce.stderr);
     for line in [
         "hawser: transports/roce/roce.mtp does not run on the target xdp:",
-        "  it comes from datagrams to UDP port 4791 (transports/roce/parse.mtp:5)",
+        "  the payload is checked, by the CRC-32 of `roce_packet` (transports/roce/parse.mtp:6)",
         "  the targets host and sim take it",
     ] {
         assert!(error.lines().any(|found| found == line), "{error}");
@@ -152,7 +152,7 @@ fn the_table_as_json_has_the_same_rows() {
         "lines": [{ "file": "examples/stop-and-wait.mtp", "line": 43 }],
     });
     assert_eq!(packet["reasons"][0], reply);
-    let lacking = json("xdp", "transports/quic-lite/quic-lite.mtp");
+    let lacking = json("xdp", "transports/roce/roce.mtp");
     assert_eq!(
         lacking["programs"][0]["instead"],
         serde_json::json!(["host", "sim"])

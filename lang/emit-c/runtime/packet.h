@@ -40,8 +40,8 @@ HW_PART hw_cursor hw_cursor_over(const hw_packet *packet) {
 
 /* ---- Numbers in wire order ---- */
 
-/* The `count` bytes at `p`, at most 8, most significant first. `count` is a constant; the common ones
- * are spelled out, which compilers make one load of. */
+/* The `count` bytes at `p`, at most 8, most significant first. Where `count` is a constant, the common
+ * ones are spelled out, which compilers make one load of. */
 static inline uint64_t hw_wire_get(const uint8_t *p, unsigned count) {
     switch (count) {
     case 1:
@@ -54,7 +54,7 @@ static inline uint64_t hw_wire_get(const uint8_t *p, unsigned count) {
         break;
     }
     uint64_t value = 0;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < 8 && i < count; i++)
         value = value << 8 | p[i];
     return value;
 }

@@ -50,6 +50,9 @@ pub struct Terms<'a> {
     pub globals: &'a [Vec<u8>],
     /// The largest packet on a path, in bytes.
     pub mtu: u32,
+    /// Of a program in UDP, the ports that applications hold, whose datagrams the first of its parsers takes where none is
+    /// registered for the port itself: bit k of word n for port 64 n + k. Otherwise empty.
+    pub ports: &'a [u64],
 }
 
 /// A place where chains run while the stack's driver sleeps.

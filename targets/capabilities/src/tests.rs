@@ -5,6 +5,7 @@ use std::path::Path;
 use hawser_driver::{Memory, compile_with};
 use hawser_ir::Module;
 
+use crate::offer::SourceKind;
 use crate::{Capabilities, Offer, Placement, lacks, placements};
 
 /// A program of a packet, a connection and a listener. `take` is what happens on a connection, `more` are declarations,
@@ -266,7 +267,9 @@ fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
         source: "udp(9)",
         ..PLAIN
     };
-    user(udp, &xdp(), "it comes from datagrams to UDP port 9");
+    assert_eq!(udp.placed(&xdp()).0, Placement::Kernel);
+    let packets = kernel(|offer| offer.sources = vec![SourceKind::Ip]);
+    user(udp, &packets, "it comes from datagrams to UDP port 9");
     let trimmed = Program {
         source: "trimmed(253)",
         ..PLAIN
@@ -358,15 +361,15 @@ fn what_a_program_lacks_is_named_with_its_place() {
         let missing = lacks(&program.module(), capabilities);
         missing.into_iter().map(|reason| reason.text).collect()
     };
-    let udp = Program {
-        source: "udp(9)",
+    let trimmed = Program {
+        source: "trimmed(253)",
         ..PLAIN
     };
     assert_eq!(
-        texts(udp, &xdp()),
+        texts(trimmed, &xdp()),
         [
             "none of its chains can run in the kernel",
-            "it comes from datagrams to UDP port 9"
+            "it comes from packets whose data were cut off"
         ]
     );
     let mut poor = host;

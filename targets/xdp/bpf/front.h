@@ -13,6 +13,8 @@
 #define HW_ETHERNET 14
 #define HW_IPV4 20
 #define HW_IPV6 40
+#define HW_UDP 8
+#define HW_UDP_PROTOCOL 17
 
 struct xdp_md {
     uint32_t data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex;
@@ -50,6 +52,7 @@ typedef struct hw_front {
     uint64_t plans;        /* of events, by number */
     uint64_t blueprints, queues; /* whether their packets can be sent from here, by number: words */
     uint64_t protocol;     /* of packets whose header names none */
+    uint64_t ports;        /* words: bit k of word n for the UDP port 64 n + k, if an application holds it */
     uint64_t events, events_end, params, scratch, scratch_bytes, input;
     /* The frame that is being worked on. */
     uint64_t entry;        /* its entry in the log */
@@ -103,7 +106,7 @@ typedef struct hw_input {
     hw_net net;
     hw_packet packet;
     hw_events events;
-    uint8_t out[HW_ETHERNET + HW_IPV6 + HW_HEADER_BYTES];
+    uint8_t out[HW_ETHERNET + HW_IPV6 + HW_UDP + HW_HEADER_BYTES];
 } hw_input;
 
 _Static_assert(sizeof(hw_input) <= 1024, "`src/front/layout.rs` has the same size");
@@ -260,14 +263,58 @@ HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) 
     return net->tot_len >= net->hdr_len && net->tot_len + HW_ETHERNET <= len;
 }
 
-HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_events *events, uint8_t protocol) {
+/* Passes over the header of a datagram (RFC 768), as the engine does (`net/udp.rs`): it counts among the network's. */
+HW_INLINE bool hw_open_udp(hw_net *net, const uint8_t *datagram) {
+    uint64_t room = net->tot_len - net->hdr_len, len = hw_wire_get(datagram + 4, 2);
+    if (room < HW_UDP || len < HW_UDP || len > room)
+        return false;
+    if (hw_wire_get(datagram + 6, 2) != 0) {
+        hw_sum sum = hw_sum_pseudo(net, HW_UDP_PROTOCOL, len);
+        hw_sum_add(&sum, datagram, len);
+        if (!hw_sum_valid(sum))
+            return false;
+    } else if (net->version != 4) {
+        return false; /* RFC 8200, 8.1 */
+    }
+    net->tot_len = net->hdr_len + (uint32_t)len;
+    net->src_port = (uint16_t)hw_wire_get(datagram, 2);
+    net->dst_port = (uint16_t)hw_wire_get(datagram + 2, 2);
+    net->hdr_len += HW_UDP;
+    return true;
+}
+
+/* Whether an application holds a UDP port. */
+HW_INLINE bool hw_holds(const hw_front *front, uint16_t port) {
+    const uint64_t *words = hw_arena_at(front->ports);
+    return words[port / 64] >> port % 64 & 1;
+}
+
+HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_events *events, const hw_net *net) {
     const uint64_t *params = hw_arena_at(front->params);
-    switch (protocol) {
 #define HW_PARSER(number, parser, max) \
     case number: \
         events->capacity = max; \
         return mtp_parse(params, parser, packet, HW_NOTHING, HW_NOTHING, events);
-        HW_IP_PARSERS(HW_PARSER)
+#define HW_REGISTERED(number, parser, max) case number:
+    /* Only behind a header of UDP there is a port. */
+    uint16_t port = net->dst_port;
+    if (port == 0) {
+        switch (net->protocol) {
+            HW_IP_PARSERS(HW_PARSER)
+        default:
+            return HW_FRAME;
+        }
+    }
+    switch (port) {
+        HW_UDP_PARSERS(HW_REGISTERED)
+        break;
+    default:
+        if (!hw_holds(front, port))
+            return HW_FRAME;
+        port = HW_UDP_PORT;
+    }
+    switch (port) {
+        HW_UDP_PARSERS(HW_PARSER)
     default:
         return HW_FRAME;
     }
@@ -289,6 +336,8 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
     hw_copy_frame(context, frame, len);
     if (!hw_read_network(net, frame, len) || !hw_is_unicast(net) || hw_is_own(&net->src_ip) || !hw_is_own(&net->dst_ip))
         return hw_leave(context, front);
+    if (HW_UDP_PORT != 0 && net->protocol == HW_UDP_PROTOCOL && !hw_open_udp(net, frame + HW_ETHERNET + net->hdr_len))
+        return hw_leave(context, front);
     net->path_mtu = (uint32_t)front->mtu;
     input->packet = (hw_packet){
         .net = net,
@@ -300,7 +349,7 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
     };
     input->events = (hw_events){.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
     /* What does not parse is counted by the stack. */
-    if (hw_parse(front, &input->packet, &input->events, net->protocol) != 0 || input->events.count == 0)
+    if (hw_parse(front, &input->packet, &input->events, net) != 0 || input->events.count == 0)
         return hw_leave(context, front);
     front->chains_then = front->chains;
     front->room_then = front->room;
@@ -515,9 +564,15 @@ HW_INLINE bool hw_is_answer(const hw_front *front, hw_packet_rec *packet) {
         net->protocol = (uint8_t)front->protocol;
     if (net->ttl == 0)
         net->ttl = 64;
+    bool is_datagram = HW_UDP_PORT != 0 && net->protocol == HW_UDP_PROTOCOL;
     net->version = came->version;
-    net->hdr_len = came->hdr_len;
-    net->src_port = net->dst_port = 0;
+    net->hdr_len = (net->version == 4 ? HW_IPV4 : HW_IPV6) + (is_datagram ? HW_UDP : 0);
+    if (!is_datagram)
+        net->src_port = net->dst_port = 0;
+    if (is_datagram && net->src_port == 0)
+        net->src_port = HW_UDP_PORT;
+    if (is_datagram && net->dst_port == 0)
+        net->dst_port = HW_UDP_PORT;
     return true;
 }
 
@@ -565,6 +620,16 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, hw_rest *rest) {
     return answer;
 }
 
+/* Writes the header of a datagram that is behind it; a sum of zero would mean that there is none (RFC 768). */
+HW_INLINE void hw_write_udp(const hw_net *net, uint8_t *datagram, uint64_t len) {
+    hw_wire_put(datagram, (uint64_t)net->src_port << 48 | (uint64_t)net->dst_port << 32 | len << 16, 8);
+    hw_sum sum = hw_sum_pseudo(net, HW_UDP_PROTOCOL, len);
+    hw_sum_add(&sum, datagram, len);
+    uint16_t folded = (uint16_t)~hw_sum_fold(sum.total);
+    folded = folded == 0 ? 0xffff : folded;
+    __builtin_memcpy(datagram + 6, &folded, 2);
+}
+
 /* Makes an answer of the frame. */
 HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_rec *packet) {
     const hw_net *net = &packet->net;
@@ -581,6 +646,8 @@ HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_
         __builtin_memcpy(out + network + built.csum_at, &sum, 2);
     }
     uint64_t len = network + built.len;
+    if (net->src_port != 0)
+        hw_write_udp(net, out + network - HW_UDP, HW_UDP + built.len);
     for (unsigned i = 0; i < 6; i++) {
         out[i] = frame[6 + i];
         out[6 + i] = frame[i];
@@ -601,7 +668,7 @@ HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_
         __builtin_memcpy(ip + 10, &sum, 2);
     } else {
         hw_wire_put(ip, 6u << 28 | ((uint32_t)(net->dscp & 0x3f) << 2 | (net->ecn & 3)) << 20 | (net->flow_label & 0xfffff), 4);
-        hw_wire_put(ip + 4, built.len, 2);
+        hw_wire_put(ip + 4, len - HW_ETHERNET - HW_IPV6, 2);
         ip[6] = net->protocol;
         ip[7] = net->ttl;
         __builtin_memcpy(ip + 8, &net->src_ip, 16);

@@ -128,7 +128,7 @@ impl Emitter<'_> {
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
             // The kernel sees packets of IP protocols.
-            if self.is_ebpf() && !matches!(parser.source, Source::Ip(_)) {
+            if self.is_ebpf() && !matches!(parser.source, Source::Ip(_) | Source::Udp(_)) {
                 continue;
             }
             out.line(&format!("case {index}:"));
@@ -166,15 +166,23 @@ impl Emitter<'_> {
         ));
     }
 
-    /// The parsers of packets: the IP protocol, the parser, and how many events it gives at most.
+    /// The parsers of packets: the IP protocol or the UDP port, the parser, and how many events it gives at most.
     pub(crate) fn packet_parsers(&self, out: &mut Writer) {
-        let mut list = String::new();
+        let (mut ip, mut udp, mut first) = (String::new(), String::new(), 0);
         for (index, parser) in self.module.parsers.iter().enumerate() {
-            if let Source::Ip(protocol) = parser.source {
-                list += &format!(" X({protocol}, {index}, {})", parser.max_events);
+            let max = parser.max_events;
+            match parser.source {
+                Source::Ip(protocol) => ip += &format!(" X({protocol}, {index}, {max})"),
+                Source::Udp(port) => {
+                    udp += &format!(" X({port}, {index}, {max})");
+                    first = if first == 0 { port } else { first };
+                }
+                _ => {}
             }
         }
-        out.directive(&format!("#define HW_IP_PARSERS(X){list}"));
+        out.directive(&format!("#define HW_IP_PARSERS(X){ip}"));
+        out.directive(&format!("#define HW_UDP_PARSERS(X){udp}"));
+        out.directive(&format!("#define HW_UDP_PORT {first}"));
     }
 
     /// The call of a parser with what its source gives.

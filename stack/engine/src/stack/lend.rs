@@ -70,6 +70,7 @@ impl Stack {
             may_create: state.contexts.len() < state.limits.contexts,
             key: state.contexts.key(),
             mtu: self.interface.mtu(),
+            ports: state.ports.held(),
         });
         true
     }

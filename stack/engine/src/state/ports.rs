@@ -31,8 +31,8 @@ pub(crate) struct Ports {
     used: HashSet<(End, End)>,
     /// How many connections more have these ends, of a program that tells them apart by ids of its own.
     more: HashMap<(End, End), u32>,
-    /// The local ports of these, and how many ends each is part of; for programs that are asked for it by port.
-    local: Option<HashMap<u16, u32>>,
+    /// For programs in UDP, which are asked by port.
+    local: Option<Local>,
     /// Listeners' ends that several hold together, and how many do.
     shared: HashMap<End, usize>,
     /// Where a destination's ports begin, and which counter it has: F and G of RFC 6056, 3.3.4.
@@ -40,6 +40,25 @@ pub(crate) struct Ports {
     index: SipHasher24,
     /// How many ports were tried for the destinations of each; they begin anywhere.
     counters: Vec<u16>,
+}
+
+/// Local ports, and how many ends each is part of.
+#[derive(Debug)]
+struct Local {
+    ends: HashMap<u16, u32>,
+    /// Bit k of word n for port 64 n + k.
+    held: Vec<u64>,
+}
+
+impl Local {
+    fn mark(&mut self, port: u16, is_held: bool) {
+        let (word, bit) = (&mut self.held[usize::from(port / 64)], 1 << (port % 64));
+        if is_held {
+            *word |= bit;
+        } else {
+            *word &= !bit;
+        }
+    }
 }
 
 impl Ports {
@@ -61,7 +80,10 @@ impl Ports {
 
     /// Of a program in UDP, to which packets come by port: [`Ports::holds`].
     pub(crate) fn known_by_port(mut self, known: bool) -> Ports {
-        self.local = known.then(HashMap::new);
+        self.local = known.then(|| Local {
+            ends: HashMap::new(),
+            held: vec![0; (1 << 16) / 64],
+        });
         self
     }
 
@@ -70,7 +92,8 @@ impl Ports {
         let may_share = remote != ANYBODY && self.only().is_some();
         if self.used.insert((local, remote)) {
             if let Some(ports) = &mut self.local {
-                *ports.entry(local.1).or_default() += 1;
+                *ports.ends.entry(local.1).or_default() += 1;
+                ports.mark(local.1, true);
             }
             return Taken::Alone;
         }
@@ -114,18 +137,25 @@ impl Ports {
             }
         } else if self.used.remove(&(local, remote))
             && let Some(ports) = &mut self.local
-            && let Some(ends) = ports.get_mut(&local.1)
+            && let Some(ends) = ports.ends.get_mut(&local.1)
         {
             *ends -= 1;
             if *ends == 0 {
-                ports.remove(&local.1);
+                ports.ends.remove(&local.1);
+                ports.mark(local.1, false);
             }
         }
     }
 
     /// Whether an application holds this port.
     pub(crate) fn holds(&self, port: u16) -> bool {
-        self.local.as_ref().is_some_and(|ports| ports.contains_key(&port))
+        let word = self.held().get(usize::from(port / 64));
+        word.is_some_and(|word| word >> (port % 64) & 1 != 0)
+    }
+
+    /// All of them: bit k of word n for port 64 n + k; nothing for programs that are not in UDP.
+    pub(crate) fn held(&self) -> &[u64] {
+        self.local.as_ref().map_or(&[], |ports| &ports.held)
     }
 
     /// A port that is free towards `remote` and that nobody listens on, by double hashing (RFC 6056, 3.3.4): towards

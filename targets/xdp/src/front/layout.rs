@@ -29,6 +29,7 @@ pub(super) struct Control {
     pub(super) blueprints: u64,
     pub(super) queues: u64,
     pub(super) protocol: u64,
+    pub(super) ports: u64,
     pub(super) events: u64,
     pub(super) events_end: u64,
     pub(super) params: u64,
@@ -96,6 +97,10 @@ const LOG: u64 = 1 << 20;
 const FRAME: u64 = 2048;
 /// Bytes of `hw_input`, and more.
 const INPUT: u64 = 1024;
+/// UDP's protocol number (RFC 768).
+const UDP: u8 = 17;
+/// A bit for each of its ports.
+const PORTS: u64 = (1 << 16) / 8;
 /// The maximum number of contexts that are lent.
 const CONTEXTS: u64 = 65_536;
 
@@ -181,10 +186,11 @@ impl Layout {
         let packets = module
             .parsers
             .iter()
-            .filter(|parser| matches!(parser.source, Source::Ip(_)));
+            .filter(|parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_)));
         let max_events = packets.clone().map(|parser| parser.max_events).max();
         let max_events = u64::from(max_events.unwrap_or(0));
-        let records = module.chains.iter().map(|chain| {
+        let running = module.chains.iter().enumerate().filter(|(event, _)| runs(*event));
+        let records = running.map(|(_, chain)| {
             let fresh = chain.creates.map_or(0, |kind| module.context_size(kind));
             u64::from(chain.bounds.record_bytes) + fresh as u64
         });
@@ -192,6 +198,7 @@ impl Layout {
         let events = free.take(max_events * largest.unwrap_or(0));
         let protocol = packets.clone().find_map(|parser| match parser.source {
             Source::Ip(protocol) => Some(protocol),
+            Source::Udp(_) => Some(UDP),
             _ => None,
         });
         let scratch_bytes = module.scratch.map_or(0, structure).next_multiple_of(8);
@@ -202,6 +209,7 @@ impl Layout {
             events,
             events_end: free.0,
             protocol: protocol.unwrap_or(0).into(),
+            ports: free.take(PORTS),
             params: free.take(module.params.len() as u64 * 8),
             scratch: free.take(scratch_bytes),
             scratch_bytes,

@@ -27,7 +27,7 @@ use hawser_capabilities::{Capabilities, Placement, placements};
 use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
 use hawser_ir::abi::{Id, Outcome, RecordHeader};
 use hawser_ir::buf::RecordBuf;
-use hawser_ir::{EventId, Module, Source};
+use hawser_ir::{EventId, Module};
 use hawser_time::Instant;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -70,9 +70,6 @@ pub enum ChainsError {
     /// Nothing can be set up by which they wake the stack.
     #[error("cannot wait for what chains in the kernel have to say (epoll): {0}")]
     Bell(#[source] io::Error),
-    /// The program's packets are in UDP.
-    #[error("the program's packets are in UDP, and chains run in the kernel on packets that are in IP alone")]
-    InUdp,
     /// None can run there.
     #[error(
         "none of the program's chains can run in the kernel: `hawser check --target xdp` says why of each"
@@ -189,13 +186,6 @@ impl std::fmt::Debug for Chains {
 impl Chains {
     /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program that calls them.
     pub(crate) fn load(module: &Module, c: &str, shared: &[MapHandle]) -> Result<Chains, ChainsError> {
-        if !module
-            .parsers
-            .iter()
-            .any(|parser| matches!(parser.source, Source::Ip(_)))
-        {
-            return Err(ChainsError::InUdp);
-        }
         let compiled = object::compile(c)?;
         let candidates: Vec<usize> = chains_in_kernel(module)
             .into_iter()
@@ -208,10 +198,11 @@ impl Chains {
             };
             object::load(&compiled, shared, is_wanted)
         };
-        // Which of them the kernel's verifier does not take, it only says one by one.
+        // Which of them the kernel's verifier does not take, it only says one by one; without any it takes what calls them.
         let (object, taken) = match load(&candidates) {
             Ok(object) => (object, candidates),
             Err(_) => {
+                drop(load(&[])?);
                 let taken: Vec<usize> = candidates
                     .into_iter()
                     .filter(|event| load(&[*event]).is_ok())
@@ -521,6 +512,8 @@ impl Front for Chains {
         self.arena.write(control + 16, &bytemuck::bytes_of(&begun)[16..]);
         self.arena
             .write(self.layout.begun.params, bytemuck::cast_slice(terms.params));
+        self.arena
+            .write(self.layout.begun.ports, bytemuck::cast_slice(terms.ports));
         for ((at, len), global) in self.layout.globals.iter().zip(terms.globals) {
             self.arena.write(*at, &global[..global.len().min(*len)]);
         }

@@ -14,6 +14,8 @@ use crate::TestResult;
 pub(crate) const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
 pub(crate) const DEVICE: &str = "cable0";
 pub(crate) const PEER: &str = "eth0";
+/// The Ethernet address from which frames come.
+pub(crate) const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 9];
 /// How long anything may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// An EtherType for experiments (IEEE 802, 9.2.4).
@@ -64,7 +66,7 @@ pub(crate) fn set_up(mtu: u32) -> TestResult<(XdpWire, PacketWire, Namespace)> {
 /// A frame of an experiment.
 pub(crate) fn frame(to: [u8; 6], kind: [u8; 2], payload: Vec<u8>) -> TxFrame {
     let mut head = to.to_vec();
-    head.extend([2, 0, 0, 0, 0, 9]);
+    head.extend(SENDER);
     head.extend(kind);
     TxFrame {
         head,

@@ -12,20 +12,22 @@ use hawser_engine::wire::{TxFrame, Wire};
 use hawser_host::{PacketOptions, PacketWire};
 use hawser_ir::abi::Id;
 use hawser_ir::{ContextId, Module};
+use hawser_testing::internet_checksum;
 use hawser_xdp::{XdpOptions, XdpWire, chains_in_kernel};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 
 use crate::TestResult;
-use crate::cable::{DEVICE, PEER, TIMEOUT, addresses, frame, ip, lay, receive, send};
+use crate::cable::{DEVICE, PEER, SENDER, TIMEOUT, addresses, frame, ip, lay, receive, send};
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 /// For experiments (RFC 3692): the protocol of the program.
 const PROTOCOL: u8 = 253;
+const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
 /// How many ids the kernel keeps: `HW_MAX_IDS`.
 const MAX_IDS: u32 = 65_536;
 
-fn program() -> TestResult<Module> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
+fn program(path: &str) -> TestResult<Module> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let compiled = hawser_driver::compile(&path);
     let module = compiled.module.as_ref().filter(|_| !compiled.failed());
     Ok(module.ok_or_else(|| compiled.render(false))?.clone())
@@ -43,22 +45,13 @@ fn open(name: &str, module: &Module) -> TestResult<XdpWire> {
     Ok(wire)
 }
 
-/// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let sum = words.sum::<u32>();
-    !((sum & 0xffff) + (sum >> 16)) as u16
-}
-
-/// A packet of the program from 10.9.1.1 to 10.9.1.2: an acknowledgement of number 1.
+/// A packet of stop-and-wait from 10.9.1.1 to 10.9.1.2: an acknowledgement of number 1.
 fn packet(to: [u8; 6], ports: [u16; 2]) -> TxFrame {
     let mut header = ports.map(u16::to_be_bytes).concat();
     header.extend([1, 0, 0, 0, 0, 0, 0, 1]);
     let addresses = [10, 9, 1, 1, 10, 9, 1, 2];
-    let pseudo = [&addresses[..], &[0, PROTOCOL, 0, header.len() as u8], &header].concat();
-    header[6..8].copy_from_slice(&checksum(&pseudo).to_be_bytes());
+    let sum = internet_checksum(&[&addresses, &[0, PROTOCOL, 0, header.len() as u8], &header]);
+    header[6..8].copy_from_slice(&sum);
     let mut whole = vec![
         0x45,
         0,
@@ -74,7 +67,7 @@ fn packet(to: [u8; 6], ports: [u16; 2]) -> TxFrame {
         0,
     ];
     whole.extend(addresses);
-    let sum = checksum(&whole).to_be_bytes();
+    let sum = internet_checksum(&[&whole]);
     whole[10..12].copy_from_slice(&sum);
     whole.extend(header);
     whole.resize(60, 0);
@@ -92,13 +85,23 @@ fn id(ports: [u16; 2]) -> Id {
     id
 }
 
-fn lend(wire: &mut XdpWire, module: &Module, is_complete: bool) {
+/// Ports with their bits, as the stack shows those that are held.
+fn held(ports: &[u16]) -> Vec<u64> {
+    let mut words = vec![0; 1024];
+    for port in ports {
+        words[usize::from(port / 64)] |= 1 << (port % 64);
+    }
+    words
+}
+
+fn lend(wire: &mut XdpWire, module: &Module, is_complete: bool, ports: &[u64]) {
     let params: Vec<u64> = module.params.iter().map(|param| param.default).collect();
     let globals = vec![Vec::new(); module.contexts.len()];
     let front = wire.front().expect("chains run");
     front.open(&Terms {
+        ports,
         until: None,
-        chains: 1,
+        chains: 8,
         room: 1 << 20,
         is_complete,
         may_create: true,
@@ -121,7 +124,7 @@ fn take_back(wire: &mut XdpWire, module: &Module) -> TestResult<[usize; 2]> {
 /// While there are more contexts than it has room for, what leads to none that the kernel knows is the stack's; what leads
 /// to one is handled all the same.
 pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResult {
-    let module = program()?;
+    let module = program(STOP_AND_WAIT)?;
     let peer = lay(1500, 1500)?;
     let mut wire = open(DEVICE, &module)?;
     let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
@@ -134,7 +137,7 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
     let (unknown, known) = (packet(wire.mac(), [9, 9]), packet(wire.mac(), [7, 80]));
     let mut one = |wire: &mut XdpWire, frame: &TxFrame, is_complete| -> TestResult<(u64, usize)> {
         let before = wire.handled().0;
-        lend(wire, &module, is_complete);
+        lend(wire, &module, is_complete, &[]);
         send(&mut far, &[frame.clone(), frame.clone()])?;
         std::thread::sleep(Duration::from_millis(50));
         let [kept, came] = take_back(wire, &module)?;
@@ -168,9 +171,123 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
     Ok(())
 }
 
+/// The addresses of both ends, the sender's first, as a packet has them, and UDP's header behind them.
+fn pseudo(is_v4: bool) -> Vec<u8> {
+    match is_v4 {
+        true => vec![10, 9, 1, 1, 10, 9, 1, 2],
+        false => {
+            let address = |last| [0xfd, 0, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+            [address(1), address(2)].concat()
+        }
+    }
+}
+
+/// A datagram of QUIC-Lite to a connection that nobody knows, long enough to be answered by a stateless reset.
+fn datagram(is_v4: bool, to_port: u16) -> Vec<u8> {
+    let mut bytes = [40_000_u16, to_port, 8 + 60, 0].map(u16::to_be_bytes).concat();
+    bytes.extend([0x43, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 1]);
+    bytes.resize(8 + 60, 0);
+    let sum = internet_checksum(&[&pseudo(is_v4), &[0, 17, 0, 8 + 60], &bytes]);
+    bytes[6..8].copy_from_slice(&sum);
+    bytes
+}
+
+fn in_ip(to: [u8; 6], is_v4: bool, datagram: &[u8]) -> TxFrame {
+    let len = datagram.len() as u8;
+    let addresses = pseudo(is_v4);
+    if !is_v4 {
+        let header = [&[0x60, 0, 0, 0, 0, len, 17, 64][..], &addresses, datagram];
+        return frame(to, [0x86, 0xdd], header.concat());
+    }
+    let mut header = [
+        &[0x45, 0, 0, 20 + len, 0, 0, 0x40, 0, 64, 17, 0, 0][..],
+        &addresses,
+    ]
+    .concat();
+    let sum = internet_checksum(&[&header]);
+    header[10..12].copy_from_slice(&sum);
+    frame(to, IPV4, [&header, datagram].concat())
+}
+
+/// Datagrams are the program's in the kernel as in the stack: to the port that it registers or one that an application
+/// holds, and intact (RFC 768). The answer is a datagram, too.
+pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
+    let module = program("transports/quic-lite/quic-lite.mtp")?;
+    let peer = lay(1500, 1500)?;
+    let mut wire = open(DEVICE, &module)?;
+    let options = PacketOptions {
+        mac: Some(SENDER),
+        ..PacketOptions::default()
+    };
+    let mut far = peer.run(|| PacketWire::open(PEER, options))??;
+    let held = held(&[5_555]);
+    let to = wire.mac();
+    let mut one = |is_v4, datagram: &[u8]| -> TestResult<Option<Vec<u8>>> {
+        lend(&mut wire, &module, true, &held);
+        send(&mut far, &[in_ip(to, is_v4, datagram)])?;
+        let answer = receive(&mut far, 1, Duration::from_millis(100))?.pop();
+        let [kept, came] = take_back(&mut wire, &module)?;
+        assert_eq!([kept, came], [0, usize::from(answer.is_none())]);
+        Ok(answer)
+    };
+    let with_sum = |mut bytes: Vec<u8>, sum: [u8; 2]| {
+        bytes[6..8].copy_from_slice(&sum);
+        bytes
+    };
+    for is_v4 in [true, false] {
+        for port in [4_433, 5_555] {
+            let frame = one(is_v4, &datagram(is_v4, port))?.ok_or("no reset came")?;
+            let network = if is_v4 { 20 } else { 40 };
+            let answer = &frame[14 + network..];
+            let len = answer.len() as u8;
+            assert_eq!(
+                answer[..6],
+                [port, 40_000, len.into()].map(u16::to_be_bytes).concat()
+            );
+            assert_eq!(
+                (answer[8], len),
+                (0x41, 8 + 33),
+                "a stateless reset (RFC 9000, 10.3)"
+            );
+            let pseudo = pseudo(is_v4);
+            let sum = internet_checksum(&[&pseudo, &[0, 17, 0, len], answer]);
+            assert_eq!(sum, [0; 2], "the sum of addresses does not depend on their order");
+            let (source, destination) = pseudo.split_at(pseudo.len() / 2);
+            let addresses = &frame[14 + network - pseudo.len()..14 + network];
+            assert_eq!(addresses, [destination, source].concat());
+            if is_v4 {
+                assert_eq!(internet_checksum(&[&frame[14..34]]), [0; 2]);
+            } else {
+                assert_eq!(frame[14..22], [0x60, 0, 0, 0, 0, len, 17, 64]);
+            }
+        }
+        assert_eq!(
+            one(is_v4, &datagram(is_v4, 5_556))?,
+            None,
+            "nobody holds that port"
+        );
+        let wrong = with_sum(datagram(is_v4, 4_433), [1, 2]);
+        assert_eq!(one(is_v4, &wrong)?, None, "it is damaged");
+        let without = one(is_v4, &with_sum(datagram(is_v4, 4_433), [0, 0]))?;
+        assert_eq!(
+            without.is_some(),
+            is_v4,
+            "IPv6 takes no datagram without a sum (RFC 8200, 8.1)"
+        );
+        let mut long = datagram(is_v4, 4_433);
+        long[5] += 1;
+        assert_eq!(
+            one(is_v4, &with_sum(long, [0, 0]))?,
+            None,
+            "it states more than there is"
+        );
+    }
+    Ok(())
+}
+
 /// Holds a wire with chains in the kernel until it is killed.
 pub(crate) fn hold(name: &str) -> ExitCode {
-    match program().and_then(|module| open(name, &module)) {
+    match program(STOP_AND_WAIT).and_then(|module| open(name, &module)) {
         Ok(wire) => {
             println!("chains run: {}", wire.mode());
             loop {

@@ -35,6 +35,7 @@ const TESTS: &[Test] = tests![
     lifetime::a_wire_is_opened_again_and_again,
     front::a_full_map_leaves_to_the_stack_what_it_does_not_know,
     front::a_killed_process_leaves_no_chain,
+    front::datagrams_are_answered_as_datagrams,
     refusal::what_is_wrong_with_an_interface_is_named,
     refusal::in_a_user_namespace_a_packet_socket_works,
 ];
