@@ -10,6 +10,7 @@
 #define HW_MAX_IDS 65536
 #define HW_HEADER_BYTES 512 /* of a transport header at most */
 #define HW_LARGEST 2048 /* bytes of a frame */
+#define HW_FLOOD_NS 20000000 /* how long a flood lasts since it was last seen */
 #define HW_ETHERNET 14
 #define HW_IPV4 20
 #define HW_IPV6 40
@@ -29,6 +30,7 @@ enum {
     HW_KERNEL = 1, /* a frame's, here */
     HW_STACK = 2,  /* the stack's */
     HW_WANTED = 3, /* nobody's, and the stack has to take it before anybody else */
+    HW_AWAKE = 4,  /* nobody's, and the stack is awake: no chain may run */
 };
 
 /* The state that is shared with the stack; offsets are from the arena's start. `src/front/layout.rs` has the same structure. */
@@ -61,6 +63,11 @@ typedef struct hw_front {
     uint64_t chains_then, room_then; /* `chains` and `room` before it */
     uint64_t answered;     /* counts of all times: frames answered, frames whose chains ran */
     uint64_t handled;
+    /* Of floods, while the stack is awake. */
+    uint64_t backlog;       /* when more frames wait for the stack, it is one */
+    uint64_t flooded_until; /* in nanoseconds */
+    uint64_t sifted;        /* frames that were dropped */
+    uint64_t sieve;         /* where a frame is looked at */
 } hw_front;
 
 typedef struct hw_plan {
@@ -167,11 +174,23 @@ HW_INLINE void hw_release(hw_front *front, uint64_t turn) {
     (void)__sync_lock_test_and_set(&front->turn, turn);
 }
 
-/* The same, for who has the turn; nothing was changed. */
-HW_INLINE int hw_leave(struct xdp_md *context, hw_front *front) {
+/* The same, for who has the turn, which was as it is to be again; nothing was changed. */
+HW_INLINE int hw_leave(struct xdp_md *context, hw_front *front, uint64_t turn) {
     int verdict = hw_pass(context, front);
-    hw_release(front, HW_FREE);
+    hw_release(front, turn);
     return verdict;
+}
+
+/* Whether more comes than the stack, which is awake, can take: what it knows to be of nobody could then only keep it from
+ * its connections. */
+HW_INLINE bool hw_is_flooded(hw_front *front) {
+    bool is_behind = (int64_t)(front->passed - front->taken) > (int64_t)front->backlog;
+    if (!front->is_complete || (!is_behind && front->flooded_until == 0))
+        return false;
+    uint64_t now = hw_time();
+    if (is_behind)
+        front->flooded_until = now + HW_FLOOD_NS;
+    return now < front->flooded_until;
 }
 
 /* Copies a frame's bytes to the arena. */
@@ -320,55 +339,6 @@ HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_e
     }
 }
 
-HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
-    hw_front *front = hw_shared();
-    if (__sync_val_compare_and_swap(&front->turn, HW_FREE, HW_KERNEL) != HW_FREE)
-        return hw_pass(context, front);
-    uint64_t len = context->data_end - context->data;
-    /* What went to the stack comes before what comes now. */
-    if (front->passed != front->taken || front->chains == 0 || front->log_end - front->log < front->entry_limit ||
-        len < HW_ETHERNET + HW_IPV6 || len > HW_LARGEST)
-        return hw_leave(context, front);
-    hw_entry *entry = hw_arena_at(front->log);
-    uint8_t *frame = hw_arena_at(front->log + sizeof(hw_entry));
-    hw_input *input = hw_arena_at(front->input);
-    hw_net *net = &input->net;
-    hw_copy_frame(context, frame, len);
-    if (!hw_read_network(net, frame, len) || !hw_is_unicast(net) || hw_is_own(&net->src_ip) || !hw_is_own(&net->dst_ip))
-        return hw_leave(context, front);
-    if (HW_UDP_PORT != 0 && net->protocol == HW_UDP_PROTOCOL && !hw_open_udp(net, frame + HW_ETHERNET + net->hdr_len))
-        return hw_leave(context, front);
-    net->path_mtu = (uint32_t)front->mtu;
-    input->packet = (hw_packet){
-        .net = net,
-        .head = frame + HW_ETHERNET + net->hdr_len,
-        .head_len = net->tot_len - net->hdr_len,
-        .tail = HW_NONE,
-        .addr = (uint64_t)UINT32_MAX << 32, /* the buffer `FRONT_BUFFER` of the engine */
-        .verify = 1,
-    };
-    input->events = (hw_events){.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
-    /* What does not parse is counted by the stack. */
-    if (hw_parse(front, &input->packet, &input->events, net) != 0 || input->events.count == 0)
-        return hw_leave(context, front);
-    front->chains_then = front->chains;
-    front->room_then = front->room;
-    entry->now = hw_time();
-    entry->frame = (uint32_t)len;
-    entry->chains = 0;
-    front->entry = front->log;
-    front->event = front->ran = front->is_urgent = 0;
-    front->event_count = input->events.count;
-    front->event_at = front->events;
-    uint64_t *scratch = hw_arena_at(front->scratch);
-    for (uint64_t at = HW_ZERO; HW_MORE(at < front->scratch_bytes / 8); HW_NEXT(at))
-        scratch[at] = 0;
-    hw_call *call = hw_arena_at(HW_CALL_AT);
-    call->records = front->log + sizeof(hw_entry) + hw_padded(len);
-    hw_tail_call(context, &hw_programs, HW_STEP);
-    return hw_leave(context, front);
-}
-
 /* What a record that is left means for the stack: 0 that it may sleep on, 1 that it has to wake up, 2 that nothing may
  * happen before it is carried out. */
 HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
@@ -444,6 +414,77 @@ HW_INLINE hw_found hw_find(const hw_front *front, const hw_plan *plan, const hw_
             break;
     }
     return found;
+}
+
+/* Whether an event is of a context that is there, and not of one that it could make. */
+HW_INLINE bool hw_is_known(const hw_front *front, const hw_event *event) {
+    const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
+    hw_found found = hw_find(front, plan, event);
+    return found.context != HW_NOBODY && (found.vacant == 3 || !hw_creates_on(front, plan, found.context));
+}
+
+HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
+    hw_front *front = hw_shared();
+    uint64_t turn = HW_FREE;
+    if (__sync_val_compare_and_swap(&front->turn, HW_FREE, HW_KERNEL) != HW_FREE) {
+        turn = HW_AWAKE;
+        if (!hw_is_flooded(front) || __sync_val_compare_and_swap(&front->turn, HW_AWAKE, HW_KERNEL) != HW_AWAKE)
+            return hw_pass(context, front);
+    }
+    bool is_awake = turn == HW_AWAKE;
+    HW_STAY(turn);
+    HW_STAY(is_awake);
+    uint64_t len = context->data_end - context->data;
+    /* What went to the stack comes before what comes now. */
+    bool runs = front->passed == front->taken && front->chains != 0 && front->log_end - front->log >= front->entry_limit;
+    if ((!is_awake && !runs) || len < HW_ETHERNET + HW_IPV6 || len > HW_LARGEST)
+        return hw_leave(context, front, turn);
+    hw_entry *entry = hw_arena_at(front->log);
+    uint8_t *frame = hw_arena_at(is_awake ? front->sieve : front->log + sizeof(hw_entry));
+    hw_input *input = hw_arena_at(front->input);
+    hw_net *net = &input->net;
+    hw_copy_frame(context, frame, len);
+    if (!hw_read_network(net, frame, len) || !hw_is_unicast(net) || hw_is_own(&net->src_ip) || !hw_is_own(&net->dst_ip))
+        return hw_leave(context, front, turn);
+    if (HW_UDP_PORT != 0 && net->protocol == HW_UDP_PROTOCOL && !hw_open_udp(net, frame + HW_ETHERNET + net->hdr_len))
+        return hw_leave(context, front, turn);
+    net->path_mtu = (uint32_t)front->mtu;
+    input->packet = (hw_packet){
+        .net = net,
+        .head = frame + HW_ETHERNET + net->hdr_len,
+        .head_len = net->tot_len - net->hdr_len,
+        .tail = HW_NONE,
+        .addr = (uint64_t)UINT32_MAX << 32, /* the buffer `FRONT_BUFFER` of the engine */
+        .verify = 1,
+    };
+    input->events = (hw_events){.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
+    /* What does not parse is counted by the stack. */
+    if (hw_parse(front, &input->packet, &input->events, net) != 0 || input->events.count == 0)
+        return hw_leave(context, front, turn);
+    if (is_awake) {
+        bool is_known = hw_is_known(front, hw_arena_at(front->events));
+        if (is_known)
+            return hw_leave(context, front, turn);
+        front->sifted++;
+        hw_release(front, turn);
+        return HW_XDP_DROP;
+    }
+    front->chains_then = front->chains;
+    front->room_then = front->room;
+    entry->now = hw_time();
+    entry->frame = (uint32_t)len;
+    entry->chains = 0;
+    front->entry = front->log;
+    front->event = front->ran = front->is_urgent = 0;
+    front->event_count = input->events.count;
+    front->event_at = front->events;
+    uint64_t *scratch = hw_arena_at(front->scratch);
+    for (uint64_t at = HW_ZERO; HW_MORE(at < front->scratch_bytes / 8); HW_NEXT(at))
+        scratch[at] = 0;
+    hw_call *call = hw_arena_at(HW_CALL_AT);
+    call->records = front->log + sizeof(hw_entry) + hw_padded(len);
+    hw_tail_call(context, &hw_programs, HW_STEP);
+    return hw_leave(context, front, turn);
 }
 
 /* SipHash-1-3 of an id's used bytes under the stack's key. */
@@ -534,7 +575,7 @@ HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
         }
     }
     if (front->event == 0)
-        return hw_leave(context, front);
+        return hw_leave(context, front, HW_FREE);
     front->is_urgent = 1; /* the stack runs the chains of the other events */
     hw_tail_call(context, &hw_programs, HW_ANSWER);
     return HW_XDP_DROP;

@@ -239,14 +239,16 @@ impl XdpWire {
         self.counters
     }
 
-    /// Received frames that were dropped since it was opened: they found no room, or were longer than the interface's MTU.
+    /// Received frames that were dropped since it was opened: they found no room, were longer than the interface's MTU, or
+    /// were of no connection and came in a flood while chains run in the kernel.
     ///
     /// # Errors
     /// When the kernel does not answer.
     pub fn missed(&self) -> io::Result<u64> {
         let counts = self.socket.statistics()?;
         // Without a buffer to fill, a frame is among the dropped as well.
-        Ok(counts.rx_dropped + counts.rx_ring_full.unwrap_or(0))
+        let sifted = self.ahead.as_ref().map_or(0, |ahead| ahead.chains.sifted());
+        Ok(counts.rx_dropped + counts.rx_ring_full.unwrap_or(0) + sifted)
     }
 
     /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
@@ -403,6 +405,9 @@ impl Wire for XdpWire {
         self.kick()?;
         while self.batch.frames.len() < max.min(BATCH) && self.take() {}
         self.socket.arrivals.release();
+        if let Some(ahead) = &self.ahead {
+            ahead.chains.show_taken();
+        }
         if self.batch.frames.is_empty() {
             self.check()?;
         } else {
@@ -489,6 +494,7 @@ impl Wire for XdpWire {
     fn front(&mut self) -> Option<&mut dyn Front> {
         let ahead = self.ahead.as_mut()?;
         ahead.silence();
+        ahead.chains.take_turn();
         Some(&mut ahead.chains)
     }
 }

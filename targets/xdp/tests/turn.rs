@@ -17,7 +17,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use sync::{AtomicU64, Ordering};
-use turn::{FRAME, FREE, STACK, WANTED, give, take};
+use turn::{AWAKE, FRAME, FREE, STACK, WANTED, give, take};
 
 /// Memory that both sides change while they have the turn: loom fails where two do so at a time, or one does not see what
 /// the other did.
@@ -57,11 +57,11 @@ fn one_side_at_a_time_has_the_memory_and_sees_what_the_other_did() {
                 thread::spawn(move || frame(&shared, is_urgent))
             })
             .into();
-        give(&shared.turn);
+        give(&shared.turn, FREE);
         take(&shared.turn);
         // SAFETY: the stack has the turn; loom checks that nobody else is at it.
         let seen = shared.handled.with(|handled| unsafe { *handled });
-        give(&shared.turn);
+        give(&shared.turn, FREE);
         let handled = frames.into_iter().map(|frame| frame.join().unwrap());
         let handled = handled.filter(|handled| *handled).count();
         take(&shared.turn);
@@ -73,6 +73,46 @@ fn one_side_at_a_time_has_the_memory_and_sees_what_the_other_did() {
     });
     // The model has both: frames that are handled, and frames that go to the stack.
     for kind in [&HANDLED, &PASSED] {
+        assert!(kind.load(std::sync::atomic::Ordering::Relaxed) > 0);
+    }
+}
+
+/// A stack that is awake reads what chains have left, while a frame takes the turn to be looked at; then it sleeps.
+#[test]
+fn a_frame_that_is_looked_at_leaves_alone_what_the_stack_reads() {
+    static LOOKED: AtomicUsize = AtomicUsize::new(0);
+    static HANDLED: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let shared = Arc::new(Shared {
+            turn: AtomicU64::new(AWAKE),
+            handled: UnsafeCell::new(0),
+        });
+        // Where frames are looked at.
+        let sieve = Arc::new(UnsafeCell::new(0));
+        let theirs = (shared.clone(), sieve.clone());
+        let frame = thread::spawn(move || {
+            let (shared, sieve) = theirs;
+            let awake = shared
+                .turn
+                .compare_exchange(AWAKE, FRAME, Ordering::SeqCst, Ordering::SeqCst);
+            if awake.is_ok() {
+                // SAFETY: the frame has the turn; loom checks that nobody else is at it.
+                sieve.with_mut(|sieve| unsafe { *sieve += 1 });
+                shared.turn.swap(AWAKE, Ordering::SeqCst);
+                LOOKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            } else if frame(&shared, false) {
+                HANDLED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+        });
+        // SAFETY: frames leave it alone while the stack is awake; loom checks that none is at it.
+        assert_eq!(shared.handled.with(|handled| unsafe { *handled }), 0);
+        take(&shared.turn);
+        // SAFETY: the stack has the turn.
+        sieve.with_mut(|sieve| unsafe { *sieve += 1 });
+        give(&shared.turn, FREE);
+        frame.join().unwrap();
+    });
+    for kind in [&LOOKED, &HANDLED] {
         assert!(kind.load(std::sync::atomic::Ordering::Relaxed) > 0);
     }
 }

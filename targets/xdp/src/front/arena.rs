@@ -1,7 +1,7 @@
 //! Memory that is shared with programs in the kernel (BPF_MAP_TYPE_ARENA), addressed by offsets.
 //!
 //! Invariant: all of it belongs to one side at a time, which the word of `turn` says; only who has the turn reads and writes
-//! anything else. What the kernel's side may have written is numbers: an offset is compared with the arena's size before it
+//! anything else, but for what chains have left for the stack, which it reads while it is awake and frames then leave alone. What the kernel's side may have written is numbers: an offset is compared with the arena's size before it
 //! is used, and a read beyond it gives nothing.
 
 use std::ptr::NonNull;

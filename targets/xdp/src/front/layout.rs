@@ -3,6 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use hawser_ir::{Module, QueuePolicy, Source, When};
 
+use crate::socket::RECEIVE;
+
 /// `hw_front`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -46,6 +48,10 @@ pub(super) struct Control {
     pub(super) room_then: u64,
     pub(super) answered: u64,
     pub(super) handled: u64,
+    pub(super) backlog: u64,
+    pub(super) flooded_until: u64,
+    pub(super) sifted: u64,
+    pub(super) sieve: u64,
 }
 
 /// `hw_plan`.
@@ -210,6 +216,8 @@ impl Layout {
             events_end: free.0,
             protocol: protocol.unwrap_or(0).into(),
             ports: free.take(PORTS),
+            sieve: free.take(FRAME),
+            backlog: u64::from(RECEIVE) / 2,
             params: free.take(module.params.len() as u64 * 8),
             scratch: free.take(scratch_bytes),
             scratch_bytes,

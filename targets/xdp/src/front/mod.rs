@@ -100,6 +100,8 @@ pub(crate) struct Chains {
     ids: Vec<Vec<Id>>,
     /// Contexts that are not known by all their ids, since there was no room.
     unknown: BTreeSet<u32>,
+    /// The stack has the turn.
+    is_ours: bool,
     /// Frames that the stack has received of those that went to it as they came.
     pub(crate) taken: u64,
     /// Since when frames are under way to the stack, and how many had left for it by then.
@@ -229,7 +231,7 @@ impl Chains {
         arena.put(
             layout.control,
             &Control {
-                turn: 2,
+                turn: turn::STACK,
                 ..layout.begun
             },
         );
@@ -241,6 +243,7 @@ impl Chains {
             layout,
             ids: Vec::new(),
             unknown: BTreeSet::new(),
+            is_ours: true,
             taken: 0,
             missing: None,
             handled_before: 0,
@@ -294,6 +297,32 @@ impl Chains {
         self.arena.word(self.layout.control)
     }
 
+    /// Takes the turn, if the stack does not have it.
+    pub(crate) fn take_turn(&mut self) {
+        if !std::mem::replace(&mut self.is_ours, true)
+            && let Some(turn) = self.turn()
+        {
+            turn::take(turn);
+        }
+    }
+
+    fn give_turn(&mut self, to: u64) {
+        self.is_ours = false;
+        if let Some(turn) = self.turn() {
+            turn::give(turn, to);
+        }
+    }
+
+    /// Says how many frames the stack has received, which is awake.
+    pub(crate) fn show_taken(&self) {
+        if let Some(taken) = self
+            .arena
+            .word(self.layout.control + offset_of!(Control, taken) as u64)
+        {
+            taken.store(self.taken, Ordering::Relaxed);
+        }
+    }
+
     fn control(&self) -> Control {
         self.arena.get(self.layout.control).unwrap_or_default()
     }
@@ -325,16 +354,23 @@ impl Chains {
         }
     }
 
+    /// A word of the front that counts.
+    fn count(&self, at: usize) -> u64 {
+        let word = self.arena.word(self.layout.control + at as u64);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     /// Frames handled, and answered.
     pub(crate) fn handled(&self) -> (u64, u64) {
-        let count = |at: usize| {
-            let word = self.arena.word(self.layout.control + at as u64);
-            word.map_or(0, |word| word.load(Ordering::Relaxed))
-        };
         (
-            count(offset_of!(Control, handled)),
-            count(offset_of!(Control, answered)),
+            self.count(offset_of!(Control, handled)),
+            self.count(offset_of!(Control, answered)),
         )
+    }
+
+    /// Frames of no connection that were dropped in a flood.
+    pub(crate) fn sifted(&self) -> u64 {
+        self.count(offset_of!(Control, sifted))
     }
 
     fn forget(&mut self, number: u32) {
@@ -490,8 +526,8 @@ impl Front for Chains {
             None => Some((now, passed)),
             waiting => waiting,
         };
+        let before = self.control();
         let begun = Control {
-            turn: 2,
             passed,
             taken: self.taken,
             until: terms.until.map_or(u64::MAX, Instant::as_nanos),
@@ -501,8 +537,10 @@ impl Front for Chains {
             may_create: terms.may_create.into(),
             key: [terms.key.0, terms.key.1],
             mtu: terms.mtu.into(),
-            answered: self.control().answered,
-            handled: self.control().handled,
+            answered: before.answered,
+            handled: before.handled,
+            flooded_until: before.flooded_until,
+            sifted: before.sifted,
             ..self.layout.begun
         };
         self.handled_before = begun.handled;
@@ -517,20 +555,17 @@ impl Front for Chains {
         for ((at, len), global) in self.layout.globals.iter().zip(terms.globals) {
             self.arena.write(*at, &global[..global.len().min(*len)]);
         }
-        if let Some(turn) = self.turn() {
-            turn::give(turn);
-        }
+        self.give_turn(turn::FREE);
     }
 
     fn close(&mut self, globals: &mut [Vec<u8>], changed: &mut dyn FnMut(u32, &[u8])) -> usize {
-        if let Some(turn) = self.turn() {
-            turn::take(turn);
-        }
+        self.take_turn();
         let control = self.control();
         self.entries.clear();
         self.next = 0;
         self.read(&control);
         if control.handled == self.handled_before {
+            self.give_turn(turn::AWAKE);
             return 0;
         }
         let bytes = (self.layout.begun.stride as usize).saturating_sub(size_of::<Place>());
@@ -542,6 +577,7 @@ impl Front for Chains {
             let len = global.len().min(*len);
             global[..len].copy_from_slice(self.arena.bytes(*at, len));
         }
+        self.give_turn(turn::AWAKE);
         self.entries.len()
     }
 }

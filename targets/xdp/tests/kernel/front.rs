@@ -112,6 +112,21 @@ fn lend(wire: &mut XdpWire, module: &Module, is_complete: bool, ports: &[u64]) {
     });
 }
 
+/// Makes a connection of stop-and-wait known.
+fn put(wire: &mut XdpWire, module: &Module, number: u32, ports: [u16; 2]) -> TestResult {
+    let mut contexts = module.contexts.iter();
+    let kind = contexts.position(|context| context.name == "sw_conn");
+    let kind = ContextId(kind.ok_or("it has connections")? as u32);
+    wire.front().ok_or("chains run")?.put(&Lent {
+        number,
+        kind,
+        ids: &[id(ports)],
+        bytes: &vec![0; module.context_size(kind)],
+        room: 1 << 20,
+    });
+    Ok(())
+}
+
 /// Takes all back; gives how many frames have something left for the stack, and how many came as they were.
 fn take_back(wire: &mut XdpWire, module: &Module) -> TestResult<[usize; 2]> {
     let mut globals = vec![Vec::new(); module.contexts.len()];
@@ -128,12 +143,6 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
     let peer = lay(1500, 1500)?;
     let mut wire = open(DEVICE, &module)?;
     let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
-    let connection = module
-        .contexts
-        .iter()
-        .position(|context| context.name == "sw_conn");
-    let kind = ContextId(connection.ok_or("it has connections")? as u32);
-    let bytes = vec![0; module.context_size(kind)];
     let (unknown, known) = (packet(wire.mac(), [9, 9]), packet(wire.mac(), [7, 80]));
     let mut one = |wire: &mut XdpWire, frame: &TxFrame, is_complete| -> TestResult<(u64, usize)> {
         let before = wire.handled().0;
@@ -156,18 +165,38 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
             0 => [7, 80],
             number => [number as u16, 1000 + (number >> 16) as u16],
         };
-        wire.front().ok_or("chains run")?.put(&Lent {
-            number,
-            kind,
-            ids: &[id(ports)],
-            bytes: &bytes,
-            room: 1 << 20,
-        });
+        put(&mut wire, &module, number, ports)?;
     }
     assert_eq!(one(&mut wire, &unknown, true)?, as_it_came);
     assert_eq!(one(&mut wire, &known, true)?, handled);
     wire.front().ok_or("chains run")?.remove(MAX_IDS);
     assert_eq!(one(&mut wire, &unknown, true)?, handled);
+    Ok(())
+}
+
+/// While the stack is awake and more waits for it than half of its ring, frames of nobody are dropped in the kernel, so that
+/// there is room for those of connections; 20 ms later they reach it again.
+pub(crate) fn a_flood_leaves_room_for_connections() -> TestResult {
+    let module = program(STOP_AND_WAIT)?;
+    let peer = lay(1500, 1500)?;
+    let mut wire = open(DEVICE, &module)?;
+    let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
+    let (unknown, known) = (packet(wire.mac(), [9, 9]), packet(wire.mac(), [7, 80]));
+    put(&mut wire, &module, 0, [7, 80])?;
+    lend(&mut wire, &module, true, &[]);
+    assert_eq!(take_back(&mut wire, &module)?, [0, 0]);
+    let (fits, beyond) = (1024, 300);
+    send(&mut far, &vec![unknown.clone(); fits + beyond])?;
+    send(&mut far, &vec![known.clone(); 50])?;
+    std::thread::sleep(Duration::from_millis(50));
+    let came = receive(&mut wire, fits + 51, TIMEOUT)?;
+    assert_eq!(came.len(), fits + 51, "one more says that there is a flood");
+    let connections = came.iter().filter(|frame| frame[34..36] == [0, 7]);
+    assert_eq!(connections.count(), 50);
+    assert_eq!(wire.missed()?, beyond as u64 - 1);
+    send(&mut far, &[unknown, known])?;
+    assert_eq!(receive(&mut wire, 2, TIMEOUT)?.len(), 2);
+    assert_eq!(wire.missed()?, beyond as u64 - 1);
     Ok(())
 }
 

@@ -34,6 +34,7 @@ const TESTS: &[Test] = tests![
     lifetime::an_interface_that_is_removed_is_an_error,
     lifetime::a_wire_is_opened_again_and_again,
     front::a_full_map_leaves_to_the_stack_what_it_does_not_know,
+    front::a_flood_leaves_room_for_connections,
     front::a_killed_process_leaves_no_chain,
     front::datagrams_are_answered_as_datagrams,
     refusal::what_is_wrong_with_an_interface_is_named,
