@@ -143,7 +143,7 @@ impl Talk {
             self.has_ended = n == 0;
         }
         if self.done[1] > self.lens[1] || self.has_ended && self.done[1] < self.lens[1] {
-            return Err(format!("{self} were received").into());
+            return Err(format!("the streams ended otherwise: {self}").into());
         }
         let now = Instant::now();
         if self.has_more() && now >= self.next {
