@@ -153,6 +153,23 @@ const MODES: &[Mode] = &[
         ],
     },
     Mode {
+        name: "swarm-veth",
+        about: "streams over a veth pair with faults, chains in the kernel, as root: 200, or `-- --runs 2000 --first 1000`",
+        command: &[
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-net",
+            "--features",
+            "xdp",
+            "--test",
+            "xdp",
+            "--",
+            "swarm",
+        ],
+    },
+    Mode {
         name: "sessions",
         about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
         command: &[

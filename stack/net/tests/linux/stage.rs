@@ -170,7 +170,7 @@ impl Stage {
     }
 }
 
-fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
+pub(crate) fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
     params
         .iter()
         .map(|(name, value)| ((*name).to_owned(), *value))

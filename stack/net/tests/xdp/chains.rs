@@ -1,5 +1,6 @@
 //! Chains in the kernel, in front of a stack that sleeps.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -18,6 +19,10 @@ use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, hawser_v4, linux_v4
 
 /// Bytes of a stream.
 const STREAM: usize = 300_000;
+/// Bytes that are written at once.
+const PIECE: usize = 1000;
+/// How long an end sleeps at most that has nothing to send.
+const IDLE: Duration = Duration::from_millis(20);
 
 /// A stream whose packets come one by one: nearly all are acknowledged before the stack is awake.
 pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResult {
@@ -49,92 +54,183 @@ pub(crate) fn streams_are_whole_however_the_stack_sleeps(stage: &Stage) -> TestR
 fn exchange(stage: &Stage, lens: [usize; 2], pause: fn(u64) -> Duration) -> TestResult<[u64; 2]> {
     let handled = Handled::default();
     let program = hawser_load::programs::resolve("selective-repeat", &[])?;
-    let mut near = endpoint(program, &handled)?;
+    let mut near = endpoint(program, 7, &handled)?;
     let listener = near.listen(SocketAddr::new(hawser_v4(), 80), 1)?;
     let far = stage
         .at_the_far_end("selective-repeat", &[], linux_v4())?
         .ok_or("there is a far end")?;
-    let sender = std::thread::spawn(move || client(far, lens, pause).map_err(|error| error.to_string()));
+    let pauses = move |seed| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        move || pause(rng.u64(..))
+    };
+    let sender = std::thread::spawn(move || client(far, lens, pauses(1)));
     let connection = poll_until(&mut near, "a connection", |e| ready(e.accept(listener)))?;
-    talk(&mut near, connection, [lens[1], lens[0]], pause)?;
+    let own = Talk::accepted(&near, connection, [lens[1], lens[0]])?;
+    talk(&mut near, &mut [own], TIMEOUT, pauses(2))?;
     poll_until(&mut near, "the end", |_| Ok(sender.is_finished().then_some(())))?;
     sender.join().map_err(|_| "the client panicked")??;
-    let counts = handled.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+    let counts = handled.counts();
     println!("handled {}, answered {} in the kernel", counts[0], counts[1]);
     Ok(counts)
 }
 
-fn client(mut far: Endpoint, lens: [usize; 2], pause: fn(u64) -> Duration) -> TestResult {
+fn client(mut far: Endpoint, lens: [usize; 2], pause: impl FnMut() -> Duration) -> TestResult {
     let connection = far.connect(SocketAddr::new(hawser_v4(), 80))?;
     poll_until(&mut far, "the connection", |e| {
         Ok(e.connected(connection)?.then_some(()))
     })?;
-    talk(&mut far, connection, lens, pause)
+    let own = Talk::connected(&far, connection, lens)?;
+    talk(&mut far, &mut [own], TIMEOUT, pause)
 }
 
-/// Sends and receives so many bytes, to the ends of both directions.
-fn talk(
+/// What one end of a connection sends and receives.
+pub(crate) struct Talk {
+    pub(crate) connection: Handle,
+    /// Of the two directions, the own first: what their bytes depend on, how many there are, and how many were sent and
+    /// received.
+    streams: [u64; 2],
+    lens: [usize; 2],
+    done: [usize; 2],
+    /// It ends its direction behind the peer's.
+    pub(crate) ends_last: bool,
+    is_shut: bool,
+    has_ended: bool,
+    /// When the next piece may leave.
+    next: Instant,
+}
+
+impl Talk {
+    /// Both ends know a connection by the port of the end that connected.
+    pub(crate) fn connected(endpoint: &Endpoint, connection: Handle, lens: [usize; 2]) -> TestResult<Talk> {
+        let stream = stream_of(endpoint.local(connection))?;
+        Ok(Talk::new(connection, [stream, stream + 1], lens))
+    }
+
+    pub(crate) fn accepted(endpoint: &Endpoint, connection: Handle, lens: [usize; 2]) -> TestResult<Talk> {
+        let stream = stream_of(endpoint.peer(connection))?;
+        Ok(Talk::new(connection, [stream + 1, stream], lens))
+    }
+
+    fn new(connection: Handle, streams: [u64; 2], lens: [usize; 2]) -> Talk {
+        Talk {
+            connection,
+            streams,
+            lens,
+            done: [0; 2],
+            ends_last: false,
+            is_shut: false,
+            has_ended: false,
+            next: Instant::now(),
+        }
+    }
+
+    /// Receives what is there, and sends a piece if one is due. True when both directions have ended.
+    fn go_on(
+        &mut self,
+        endpoint: &mut Endpoint,
+        chunk: &mut [u8],
+        pause: &mut impl FnMut() -> Duration,
+    ) -> TestResult<bool> {
+        while !self.has_ended
+            && let Some(n) = ready(endpoint.read(self.connection, chunk))?
+        {
+            let begin = self.done[1];
+            let expected = (begin..begin + n).map(|at| byte(self.streams[1], at));
+            if !expected.eq(chunk[..n].iter().copied()) {
+                return Err(format!("bytes from {begin} on differ").into());
+            }
+            self.done[1] += n;
+            self.has_ended = n == 0;
+        }
+        if self.done[1] > self.lens[1] || self.has_ended && self.done[1] < self.lens[1] {
+            return Err(format!("the streams ended otherwise: {self}").into());
+        }
+        let now = Instant::now();
+        if self.has_more() && now >= self.next {
+            self.next = now + pause();
+            let end = self.lens[0].min(self.done[0] + PIECE);
+            let piece: Vec<u8> = (self.done[0]..end).map(|at| byte(self.streams[0], at)).collect();
+            self.done[0] += ready(endpoint.write(self.connection, &piece))?.unwrap_or(0);
+        }
+        if !self.has_more() && !self.is_shut && (self.has_ended || !self.ends_last) {
+            endpoint.shutdown(self.connection);
+            self.is_shut = true;
+        }
+        Ok(self.is_shut && self.has_ended)
+    }
+
+    fn has_more(&self) -> bool {
+        self.done[0] < self.lens[0]
+    }
+}
+
+impl fmt::Display for Talk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([sent, received], [to_send, to_receive]) = (self.done, self.lens);
+        write!(
+            f,
+            "{sent} of {to_send} bytes sent, {received} of {to_receive} received"
+        )
+    }
+}
+
+/// A number of its own for each direction of a connection.
+fn stream_of(client: Option<SocketAddr>) -> TestResult<u64> {
+    Ok(u64::from(client.ok_or("a connection has two ends")?.port()) * 2)
+}
+
+/// Sends and receives on all connections, to the ends of both directions.
+pub(crate) fn talk(
     endpoint: &mut Endpoint,
-    connection: Handle,
-    [to_send, to_receive]: [usize; 2],
-    pause: fn(u64) -> Duration,
+    talks: &mut [Talk],
+    limit: Duration,
+    mut pause: impl FnMut() -> Duration,
 ) -> TestResult {
-    let (mut random, mut sent, mut received) = (to_send as u64 + 1, 0, 0);
     let mut chunk = vec![0; 1 << 16];
-    let mut is_shut = false;
-    let (begin, mut next) = (Instant::now(), Instant::now());
+    let begin = Instant::now();
     loop {
         while endpoint.poll()? {}
-        let now = Instant::now();
-        if sent < to_send && now >= next {
-            // Xorshift (Marsaglia, 2003).
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            next = now + pause(random);
-            let piece: Vec<u8> = (sent..to_send.min(sent + 1000)).map(byte).collect();
-            sent += ready(endpoint.write(connection, &piece))?.unwrap_or(0);
-        } else if sent == to_send && !is_shut {
-            endpoint.shutdown(connection);
-            is_shut = true;
+        let mut are_over = true;
+        for one in &mut *talks {
+            are_over &= one.go_on(endpoint, &mut chunk, &mut pause)?;
         }
-        while let Some(n) = ready(endpoint.read(connection, &mut chunk))? {
-            if n == 0 && is_shut {
-                assert_eq!(received, to_receive);
-                while endpoint.poll()? {}
-                return Ok(());
-            } else if n == 0 {
-                break;
-            }
-            let expected = (received..received + n).map(byte);
-            assert!(
-                expected.eq(chunk[..n].iter().copied()),
-                "bytes from {received} on differ"
-            );
-            received += n;
+        if are_over {
+            while endpoint.poll()? {}
+            return Ok(());
         }
-        if begin.elapsed() > TIMEOUT {
-            return Err(format!("{sent} bytes were sent and {received} received in {TIMEOUT:?}").into());
+        if begin.elapsed() > limit {
+            let all: Vec<String> = talks.iter().map(Talk::to_string).collect();
+            return Err(format!("after {limit:?}: {}", all.join("; ")).into());
         }
         if !endpoint.poll()? {
-            endpoint.wait(Some(
-                next.saturating_duration_since(now).max(Duration::from_millis(1)),
-            ))?;
+            let due = talks
+                .iter()
+                .filter(|one| one.has_more())
+                .map(|one| one.next)
+                .min();
+            let wait = due.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
+            endpoint.wait(Some(wait.max(Duration::from_millis(1))))?;
         }
     }
 }
 
-/// A byte of either stream.
-fn byte(at: usize) -> u8 {
-    (at.wrapping_mul(31) >> 3) as u8
+/// A byte of a stream.
+fn byte(stream: u64, at: usize) -> u8 {
+    ((stream << 32 | at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 /// Frames that the kernel has handled, and answered.
 #[derive(Clone, Default)]
-struct Handled(Arc<[AtomicU64; 2]>);
+pub(crate) struct Handled(Arc<[AtomicU64; 2]>);
+
+impl Handled {
+    pub(crate) fn counts(&self) -> [u64; 2] {
+        self.0.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+}
 
 /// An endpoint over AF_XDP, its program's chains in the kernel.
-fn endpoint(program: Arc<dyn Program>, handled: &Handled) -> TestResult<Endpoint> {
+pub(crate) fn endpoint(program: Arc<dyn Program>, seed: u64, handled: &Handled) -> TestResult<Endpoint> {
     let options = XdpOptions {
         addresses: vec![hawser_v4(), stage::hawser_v6()],
         answers: true,
@@ -152,7 +248,7 @@ fn endpoint(program: Arc<dyn Program>, handled: &Handled) -> TestResult<Endpoint
         wire,
         handled: handled.clone(),
     });
-    Ok(Endpoint::new(program, StackConfig::new(interface, 7), device)?)
+    Ok(Endpoint::new(program, StackConfig::new(interface, seed), device)?)
 }
 
 /// A wire that counts what its chains handle.

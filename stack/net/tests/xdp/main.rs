@@ -14,6 +14,7 @@ mod polled;
 #[path = "../linux/stage.rs"]
 #[allow(dead_code, reason = "what tests over other devices need")]
 mod stage;
+mod swarm;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ const TESTS: &[Test] = tests![
     asynchronous::no_answer_times_out,
     chains::acknowledgements_leave_from_the_kernel,
     chains::streams_are_whole_however_the_stack_sleeps,
+    swarm::streams_through_random_faults_are_whole,
     interface::jumbo_frames_carry_streams,
     interface::an_idle_stack_ends_with_its_interface,
 ];
@@ -56,6 +58,10 @@ const WITH_CHAINS: &[Test] = tests![
 ];
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let ["swarm", amount @ ..] = &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return swarm::long(amount);
+    }
     if !is_listing()
         && let Err(reason) = on_stage(Medium::Xdp, |stage| stage.endpoint(&[]).map(drop))
     {
@@ -78,7 +84,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs a test in a fresh network namespace.
-fn on_stage(medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
+fn on_stage(medium: Medium, test: impl FnOnce(&Stage) -> TestResult + Send) -> TestResult {
     Namespace::create()?.run(|| {
         Netlink::open()?.bring_up("lo")?;
         let stage = Stage::set_up(medium)?.ok_or("there is a pair of interfaces")?;
