@@ -49,6 +49,31 @@ pub(crate) fn streams_are_whole_however_the_stack_sleeps(stage: &Stage) -> TestR
     Ok(())
 }
 
+/// A stream of QUIC-Lite each way, in datagrams to a port that an application holds, on a connection of several streams.
+pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
+    let handled = Handled::default();
+    let mut near = endpoint(hawser_load::programs::resolve("quic-lite", &[])?, 7, &handled)?;
+    let there = SocketAddr::new(hawser_v4(), 80);
+    let listener = near.listen(there, 1)?;
+    let far = stage.at_the_far_end("quic-lite", &[], linux_v4())?;
+    let mut far = far.ok_or("there is a far end")?;
+    let (pause, lens) = (|| Duration::from_micros(200), [STREAM, STREAM / 2]);
+    let client = std::thread::spawn(move || -> TestResult {
+        let connection = far.connect(there)?;
+        let stream = poll_until(&mut far, "a stream", |e| ready(e.byte_stream(connection)))?;
+        talk(&mut far, &mut [Talk::new(stream, [1, 2], lens)], TIMEOUT, pause)
+    });
+    let stream = poll_until(&mut near, "its stream", |e| ready(e.accept_stream(listener)))?;
+    let own = Talk::new(stream, [2, 1], [lens[1], lens[0]]);
+    talk(&mut near, &mut [own], TIMEOUT, pause)?;
+    poll_until(&mut near, "the end", |_| Ok(client.is_finished().then_some(())))?;
+    client.join().map_err(|_| "the client panicked")??;
+    let counts = handled.counts();
+    println!("handled {}, answered {} in the kernel", counts[0], counts[1]);
+    assert!(counts[0] > 50, "few frames were handled in the kernel");
+    Ok(())
+}
+
 /// Sends so many bytes to a stack whose chains run in the kernel, and from it, in pieces between which both ends wait;
 /// gives how many frames were handled and answered in the kernel.
 fn exchange(stage: &Stage, lens: [usize; 2], pause: fn(u64) -> Duration) -> TestResult<[u64; 2]> {

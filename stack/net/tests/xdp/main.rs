@@ -26,7 +26,8 @@ use stage::{Medium, Stage, TestResult};
 /// Name and body.
 type Test = (&'static str, fn(&Stage) -> TestResult);
 
-const TESTS: &[Test] = tests![
+/// Against Linux, with the chains of TCP in the stack and in the kernel.
+const AGAINST_LINUX: &[Test] = tests![
     polled::linux_echoes_what_we_send,
     polled::we_echo_what_linux_sends,
     polled::a_closed_port_refuses,
@@ -42,19 +43,15 @@ const TESTS: &[Test] = tests![
     asynchronous::fifty_at_once,
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,
+];
+
+const OTHERS: &[Test] = tests![
     chains::acknowledgements_leave_from_the_kernel,
     chains::streams_are_whole_however_the_stack_sleeps,
+    chains::streams_in_datagrams_are_whole,
     swarm::streams_through_random_faults_are_whole,
     interface::jumbo_frames_carry_streams,
     interface::an_idle_stack_ends_with_its_interface,
-];
-
-/// The same with the chains of TCP in the kernel. Each compiles them, for some seconds.
-const WITH_CHAINS: &[Test] = tests![
-    polled::linux_echoes_what_we_send,
-    polled::we_echo_what_linux_sends,
-    polled::a_closed_port_refuses,
-    asynchronous::fifty_at_once,
 ];
 
 fn main() -> ExitCode {
@@ -72,14 +69,15 @@ fn main() -> ExitCode {
         println!("streams by AF_XDP: {reason}");
         return ExitCode::FAILURE;
     }
-    let alone = TESTS
-        .iter()
-        .map(|(name, test)| ((*name).to_owned(), Medium::Xdp, *test));
-    let chains = WITH_CHAINS
+    let here = [AGAINST_LINUX, OTHERS].concat();
+    let here = here
+        .into_iter()
+        .map(|(name, test)| (name.to_owned(), Medium::Xdp, test));
+    let in_kernel = AGAINST_LINUX
         .iter()
         .map(|(name, test)| (format!("{name}, chains in the kernel"), Medium::XdpChains, *test));
-    run(alone
-        .chain(chains)
+    run(here
+        .chain(in_kernel)
         .map(|(name, medium, test)| (name, move || on_stage(medium, test))))
 }
 

@@ -101,6 +101,8 @@ pub(super) const CALL_BYTES: u64 = 10 * 8;
 const LOG: u64 = 1 << 20;
 /// Bytes of the largest frame: `HW_LARGEST`.
 const FRAME: u64 = 2048;
+/// Bytes of the longest header: `HW_HEADER_BYTES`.
+const HEADER: u32 = 512;
 /// Bytes of `hw_input`, and more.
 const INPUT: u64 = 1024;
 /// UDP's protocol number (RFC 768).
@@ -168,12 +170,12 @@ impl Layout {
             .map(|event| plan(module, event, runs(event)))
             .collect();
         let plans = bytemuck::cast_slice(&plans).to_vec();
-        // What it takes to send a packet with a CRC, or to keep a queue's rate, is the stack's.
+        // What it takes to send a packet with a CRC or a long header, or to keep a queue's rate, is the stack's.
         let blueprints = words(
             &mut module
                 .blueprints
                 .iter()
-                .map(|blueprint| blueprint.crc().is_none()),
+                .map(|blueprint| blueprint.crc().is_none() && blueprint.max_around() <= HEADER),
         );
         let queues = words(
             &mut module
