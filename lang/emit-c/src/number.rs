@@ -225,9 +225,15 @@ fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
     let raw = if shape.signed {
         format!("hw_low((uint64_t){}, {bits})", paren(b))
     } else {
-        paren(b)
+        unsigned(b, shape)
     };
     format!("({raw} % {bits})")
+}
+
+/// A number without a sign, to be divided: C makes an `int` of a small one, and eBPF has no division of those.
+fn unsigned(text: &str, shape: &Shape) -> String {
+    let cast = if shape.storage() < 32 { "(uint32_t)" } else { "" };
+    format!("{cast}{}", paren(text))
 }
 
 fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
@@ -241,7 +247,7 @@ fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
             };
         }
         Some(_) if !shape.signed => {
-            return wrap_promoted(&format!("{} {op} {}", paren(a), paren(b)), ty);
+            return wrap_promoted(&format!("{} {op} {}", unsigned(a, &shape), paren(b)), ty);
         }
         Some(_) | None => {}
     }

@@ -12,8 +12,9 @@ use crate::side::Kernel;
 
 /// Programs in the tests, each with fifty events and those that they raise.
 const PROGRAMS: u64 = 200;
-/// The seed of a program that puts what is absent into a sorted list: zeros, not the initial values of its elements.
-const ABSENT_ELEMENT: u64 = 1395;
+/// Seeds of programs that failed once: one puts what is absent into a sorted list, which gets zeros and not the initial values
+/// of its elements; one divides a small number, of which clang 14 forgets that it has no sign.
+const FAILED_ONCE: [u64; 2] = [1395, 4276];
 /// Of all chains and of all events, the share that has to run in the kernel, in percent.
 const MIN_PERCENT: u64 = 99;
 
@@ -115,7 +116,7 @@ impl Tally {
 
 pub(crate) fn random_programs_do_the_same_in_the_kernel() -> TestResult {
     run(1, PROGRAMS).judge()?;
-    run(ABSENT_ELEMENT, 1).judge()
+    FAILED_ONCE.iter().try_for_each(|seed| run(*seed, 1).judge())
 }
 
 pub(crate) fn what_was_refused_once_runs_in_the_kernel() -> TestResult {
