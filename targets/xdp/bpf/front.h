@@ -64,6 +64,7 @@ typedef struct hw_front {
     uint64_t answered;     /* counts of all times: frames answered, frames whose chains ran */
     uint64_t handled;
     /* Of floods, while the stack is awake. */
+    uint64_t seen;          /* frames of `passed` that have arrived there, or were lost before it */
     uint64_t backlog;       /* when more frames wait for the stack, it is one */
     uint64_t flooded_until; /* in nanoseconds */
     uint64_t sifted;        /* frames that were dropped */
@@ -184,7 +185,7 @@ HW_INLINE int hw_leave(struct xdp_md *context, hw_front *front, uint64_t turn) {
 /* Whether more comes than the stack, which is awake, can take: what it knows to be of nobody could then only keep it from
  * its connections. */
 HW_INLINE bool hw_is_flooded(hw_front *front) {
-    bool is_behind = (int64_t)(front->passed - front->taken) > (int64_t)front->backlog;
+    bool is_behind = (int64_t)(front->passed - front->seen) > (int64_t)front->backlog;
     if (!front->is_complete || (!is_behind && front->flooded_until == 0))
         return false;
     uint64_t now = hw_time();

@@ -403,10 +403,13 @@ impl Wire for XdpWire {
         // Whoever still has something to send asks for room again, or transmits.
         self.is_full = false;
         self.kick()?;
+        let passed = self.ahead.as_ref().map(|ahead| ahead.chains.passed());
         while self.batch.frames.len() < max.min(BATCH) && self.take() {}
         self.socket.arrivals.release();
         if let Some(ahead) = &self.ahead {
-            ahead.chains.show_taken();
+            let count = self.batch.frames.len();
+            let is_empty = count < max.min(BATCH);
+            ahead.chains.saw(count as u64, passed.filter(|_| is_empty));
         }
         if self.batch.frames.is_empty() {
             self.check()?;

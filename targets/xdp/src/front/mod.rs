@@ -313,13 +313,17 @@ impl Chains {
         }
     }
 
-    /// Says how many frames the stack has received, which is awake.
-    pub(crate) fn show_taken(&self) {
-        if let Some(taken) = self
-            .arena
-            .word(self.layout.control + offset_of!(Control, taken) as u64)
-        {
-            taken.store(self.taken, Ordering::Relaxed);
+    /// Frames that have left for the stack as they came.
+    pub(crate) fn passed(&self) -> u64 {
+        self.count(offset_of!(Control, passed))
+    }
+
+    /// The stack, which is awake, has received so many of those more, or all of the first `passed` where none waits any
+    /// more: what found no room on the way never comes.
+    pub(crate) fn saw(&self, frames: u64, passed: Option<u64>) {
+        let at = offset_of!(Control, seen);
+        if let Some(seen) = self.arena.word(self.layout.control + at as u64) {
+            seen.store(passed.unwrap_or(self.count(at) + frames), Ordering::Relaxed);
         }
     }
 
@@ -539,6 +543,7 @@ impl Front for Chains {
             mtu: terms.mtu.into(),
             answered: before.answered,
             handled: before.handled,
+            seen: before.seen,
             flooded_until: before.flooded_until,
             sifted: before.sifted,
             ..self.layout.begun

@@ -194,9 +194,18 @@ pub(crate) fn a_flood_leaves_room_for_connections() -> TestResult {
     let connections = came.iter().filter(|frame| frame[34..36] == [0, 7]);
     assert_eq!(connections.count(), 50);
     assert_eq!(wire.missed()?, beyond as u64 - 1);
-    send(&mut far, &[unknown, known])?;
+    send(&mut far, &[unknown.clone(), known.clone()])?;
     assert_eq!(receive(&mut wire, 2, TIMEOUT)?.len(), 2);
     assert_eq!(wire.missed()?, beyond as u64 - 1);
+    // What found no room in the ring does not wait.
+    send(&mut far, &vec![known.clone(); 4000])?;
+    std::thread::sleep(Duration::from_millis(50));
+    let came = receive(&mut wire, 4000, Duration::from_millis(200))?.len();
+    assert!((fits + 51..4000).contains(&came), "{came} found room");
+    let missed = wire.missed()?;
+    send(&mut far, &[unknown, known])?;
+    assert_eq!(receive(&mut wire, 2, TIMEOUT)?.len(), 2);
+    assert_eq!(wire.missed()?, missed);
     Ok(())
 }
 
