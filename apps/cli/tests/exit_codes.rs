@@ -539,3 +539,25 @@ fn a_socket_that_cannot_be_opened_ends_with_4() {
         }
     }
 }
+
+/// What takes root says so before anything runs, and what works without.
+#[test]
+fn scripts_in_the_kernel_take_root() {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../transports/tcp/scripts/RFC9293/passive-open.pkt"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-Ur", env!("CARGO_BIN_EXE_hawser")]);
+    let Ok(output) = command.args(["script", "--target=xdp", script]).output() else {
+        println!("skipped: scripts_in_the_kernel_take_root: there is no unshare");
+        return;
+    };
+    let message = String::from_utf8_lossy(&output.stderr);
+    if message.starts_with("unshare:") {
+        println!("skipped: scripts_in_the_kernel_take_root: {message}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(4), "{message}");
+    assert!(message.contains("--target host works without"), "{message}");
+}

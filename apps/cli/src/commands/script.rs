@@ -112,12 +112,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Exit::input("these folders contain no script (.pkt)"));
     }
     match args.target {
-        Target::Sim => Ok(()),
-        Target::Host => netns::enter_user_namespace(),
-        // From within a user namespace, nothing may be loaded into the kernel.
-        Target::Xdp => netns::Namespace::create().and_then(|namespace| namespace.enter()),
+        Target::Sim => {}
+        Target::Host => netns::enter_user_namespace().map_err(Exit::environment)?,
+        Target::Xdp => enter_as_root()?,
     }
-    .map_err(Exit::environment)?;
     let mut defines = usual_defines(args.ip_version);
     defines.extend(args.defines.iter().cloned());
     let options = Options {
@@ -166,6 +164,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     bar.finish_and_clear();
     tally.finish(args.json, files.len())
+}
+
+/// Enters a network namespace, but no user namespace: from within one nothing may be loaded into the kernel.
+fn enter_as_root() -> Outcome {
+    let entered = netns::Namespace::create().and_then(|namespace| namespace.enter());
+    if entered.is_err() || netns::is_in_user_namespace() {
+        return Err(Exit::environment(
+            "--target xdp loads programs into the kernel, which takes root outside of all user namespaces; --target host works \
+             without",
+        ));
+    }
+    Ok(())
 }
 
 fn slashes(path: &Path) -> String {
