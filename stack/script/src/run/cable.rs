@@ -13,7 +13,7 @@ use hawser_time::Instant;
 use hawser_xdp::{XdpOptions, XdpWire};
 
 use super::config::Config;
-use super::device::{DeviceError, NAME, NAP};
+use super::device::{DeviceError, NAME, nap};
 use super::world::World;
 
 /// The peer's end.
@@ -148,11 +148,6 @@ impl World for OnCable {
     }
 
     fn wait(&mut self, until: Instant) -> io::Result<()> {
-        let left = until - self.now();
-        if left.is_zero() {
-            Ok(())
-        } else {
-            self.wire.wait(Some(left.min(NAP)))
-        }
+        nap(until, |limit| self.wire.wait(limit))
     }
 }

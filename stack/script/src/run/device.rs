@@ -18,7 +18,7 @@ use super::world::World;
 /// The device's name.
 pub(super) const NAME: &str = "hawser-script";
 /// The longest sleep: the clock and the peer's end are looked at no less often.
-pub(super) const NAP: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_millis(1);
 
 /// Why there is no device to run a script on.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,16 @@ pub(super) enum DeviceError {
          libelf-dev zlib1g-dev pkg-config"
     )]
     Absent,
+}
+
+/// Waits as `wait` does, until `until` at most and not for long.
+pub(super) fn nap(until: Instant, wait: impl FnOnce(Option<Duration>) -> io::Result<()>) -> io::Result<()> {
+    let left = until - Clock.now();
+    if left.is_zero() {
+        Ok(())
+    } else {
+        wait(Some(left.min(NAP)))
+    }
 }
 
 /// The device of a target that is in real time.
@@ -116,11 +126,6 @@ impl World for OnDevice {
     }
 
     fn wait(&mut self, until: Instant) -> io::Result<()> {
-        let left = until - self.now();
-        if left.is_zero() {
-            Ok(())
-        } else {
-            self.wire.wait(Some(left.min(NAP)))
-        }
+        nap(until, |limit| self.wire.wait(limit))
     }
 }
