@@ -330,6 +330,12 @@ impl<T: Entry> Consumer<T> {
         Some(entry.take(self.0.buffer))
     }
 
+    /// How many entries wait to be taken.
+    pub(crate) fn waiting(&self) -> u32 {
+        let producer = self.0.producer().load(Ordering::Acquire);
+        producer.wrapping_sub(self.0.own)
+    }
+
     /// Lets the kernel use the places of what was taken.
     pub(crate) fn release(&self) {
         self.0.consumer().store(self.0.own, Ordering::Release);

@@ -406,10 +406,8 @@ impl Wire for XdpWire {
         let passed = self.ahead.as_ref().map(|ahead| ahead.chains.passed());
         while self.batch.frames.len() < max.min(BATCH) && self.take() {}
         self.socket.arrivals.release();
-        if let Some(ahead) = &self.ahead {
-            let count = self.batch.frames.len();
-            let is_empty = count < max.min(BATCH);
-            ahead.chains.saw(count as u64, passed.filter(|_| is_empty));
+        if let (Some(ahead), Some(passed)) = (&self.ahead, passed) {
+            ahead.chains.has_waiting(self.socket.arrivals.waiting(), passed);
         }
         if self.batch.frames.is_empty() {
             self.check()?;
@@ -496,8 +494,8 @@ impl Wire for XdpWire {
 
     fn front(&mut self) -> Option<&mut dyn Front> {
         let ahead = self.ahead.as_mut()?;
-        ahead.silence();
         ahead.chains.take_turn();
+        ahead.silence();
         Some(&mut ahead.chains)
     }
 }

@@ -18,9 +18,6 @@ impl Stack {
     ///
     /// Nothing is lent while something waits here, or somebody observes what chains do.
     pub fn lend(&mut self, wire: &mut dyn Wire) -> bool {
-        let Some(front) = wire.front() else {
-            return false;
-        };
         let state = &self.chains.state;
         // What runs in front is the program that the stack began with.
         let is_same = std::ptr::addr_eq(Arc::as_ptr(&self.begun), Arc::as_ptr(&self.chains.program));
@@ -34,6 +31,10 @@ impl Stack {
         {
             return false;
         }
+        // It has to give back what it takes for this.
+        let Some(front) = wire.front() else {
+            return false;
+        };
         let until = self.next_deadline();
         let (free, per_chain) = self.room_for_chains();
         let state = &mut self.chains.state;

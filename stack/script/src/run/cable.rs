@@ -60,8 +60,11 @@ impl Drop for Cable {
 
 impl OnCable {
     pub(super) fn open(config: &Config, program: &dyn Program) -> Result<OnCable, DeviceError> {
-        let mut cable = Cable::lay(config.mtu)?;
         let router = other(config.local);
+        if router == config.remote {
+            return Err(DeviceError::Router(router));
+        }
+        let mut cable = Cable::lay(config.mtu)?;
         let bits = if router.is_ipv4() { 31 } else { 127 };
         // The kernel answers for its address, and forwards nothing.
         let family = if router.is_ipv4() { "ipv4" } else { "ipv6" };

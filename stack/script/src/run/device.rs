@@ -37,6 +37,12 @@ pub(super) enum DeviceError {
     #[cfg(feature = "xdp")]
     #[error(transparent)]
     Chains(#[from] hawser_xdp::ChainsError),
+    /// The peer has the address of the router.
+    #[cfg(feature = "xdp")]
+    #[error(
+        "the peer's address {0} is that of the router here: choose one that differs from the own in more than its last bit"
+    )]
+    Router(std::net::IpAddr),
     /// There is no C of the program for the kernel.
     #[cfg(feature = "xdp")]
     #[error("the program cannot be printed in C for the kernel: {0}")]

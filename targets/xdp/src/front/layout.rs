@@ -48,6 +48,7 @@ pub(super) struct Control {
     pub(super) room_then: u64,
     pub(super) answered: u64,
     pub(super) handled: u64,
+    pub(super) lent: u64,
     pub(super) seen: u64,
     pub(super) backlog: u64,
     pub(super) flooded_until: u64,

@@ -318,12 +318,11 @@ impl Chains {
         self.count(offset_of!(Control, passed))
     }
 
-    /// The stack, which is awake, has received so many of those more, or all of the first `passed` where none waits any
-    /// more: what found no room on the way never comes.
-    pub(crate) fn saw(&self, frames: u64, passed: Option<u64>) {
-        let at = offset_of!(Control, seen);
-        if let Some(seen) = self.arena.word(self.layout.control + at as u64) {
-            seen.store(passed.unwrap_or(self.count(at) + frames), Ordering::Relaxed);
+    /// The stack, which is awake, has so many frames of the first `passed` to receive: others were, or were lost on the way.
+    pub(crate) fn has_waiting(&self, waiting: u32, passed: u64) {
+        let at = self.layout.control + offset_of!(Control, seen) as u64;
+        if let Some(seen) = self.arena.word(at) {
+            seen.store(passed.wrapping_sub(waiting.into()), Ordering::Relaxed);
         }
     }
 
@@ -519,6 +518,8 @@ impl Front for Chains {
             .arena
             .word(control + 8)
             .map_or(0, |passed| passed.load(Ordering::Relaxed));
+        // Some came before chains were there, or were given up.
+        self.taken = self.taken.min(passed);
         // What has not come for so long was dropped on the way.
         let now = hawser_host::Clock.now();
         self.missing = match self.missing {
@@ -544,6 +545,7 @@ impl Front for Chains {
             answered: before.answered,
             handled: before.handled,
             seen: before.seen,
+            lent: hawser_host::Clock.now().as_nanos(),
             flooded_until: before.flooded_until,
             sifted: before.sifted,
             ..self.layout.begun
