@@ -260,14 +260,15 @@ pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
     let mut far = peer.run(|| PacketWire::open(PEER, options))??;
     let held = held(&[5_555]);
     let to = wire.mac();
-    let mut one = |is_v4, datagram: &[u8]| -> TestResult<Option<Vec<u8>>> {
+    let mut sent = |frame: TxFrame| -> TestResult<Option<Vec<u8>>> {
         lend(&mut wire, &module, true, &held);
-        send(&mut far, &[in_ip(to, is_v4, datagram)])?;
+        send(&mut far, &[frame])?;
         let answer = receive(&mut far, 1, Duration::from_millis(100))?.pop();
         let [kept, came] = take_back(&mut wire, &module)?;
         assert_eq!([kept, came], [0, usize::from(answer.is_none())]);
         Ok(answer)
     };
+    let mut one = |is_v4, datagram: &[u8]| sent(in_ip(to, is_v4, datagram));
     let with_sum = |mut bytes: Vec<u8>, sum: [u8; 2]| {
         bytes[6..8].copy_from_slice(&sum);
         bytes
@@ -320,6 +321,31 @@ pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
             "it states more than there is"
         );
     }
+    let mapped = |last| [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 1, last];
+    let whole = datagram(true, 4_433); // the sum of mapped addresses is another
+    let header = [0x60, 0, 0, 0, 0, whole.len() as u8, 17, 64];
+    let sum = internet_checksum(&[&mapped(1), &mapped(2), &[0, 17, 0, 68], &whole[..6], &whole[8..]]);
+    let packet = [&header[..], &mapped(1), &mapped(2), &with_sum(whole, sum)].concat();
+    let answer = sent(frame(to, [0x86, 0xdd], packet))?;
+    assert_eq!(answer, None, "IPv4 addresses have no place in IPv6 packets");
+    Ok(())
+}
+
+/// Frames that come while chains are compiled do not count as more than were sent on.
+pub(crate) fn frames_before_chains_keep_none_from_running() -> TestResult {
+    let module = program(STOP_AND_WAIT)?;
+    let peer = lay(1500, 1500)?;
+    let mut wire = crate::cable::open()?;
+    let mut far = peer.run(|| PacketWire::open(PEER, PacketOptions::default()))??;
+    let unknown = packet(wire.mac(), [9, 9]);
+    send(&mut far, &vec![unknown.clone(); 3])?;
+    wire.run_chains(&module, &hawser_equality::compile::c_of(&module, Machine::Ebpf).c)?;
+    assert_eq!(receive(&mut wire, 3, TIMEOUT)?.len(), 3);
+    lend(&mut wire, &module, true, &[]);
+    send(&mut far, &[unknown])?;
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(take_back(&mut wire, &module)?, [0, 0]);
+    assert_eq!(wire.handled().0, 1);
     Ok(())
 }
 

@@ -37,6 +37,7 @@ const TESTS: &[Test] = tests![
     front::a_flood_leaves_room_for_connections,
     front::a_killed_process_leaves_no_chain,
     front::datagrams_are_answered_as_datagrams,
+    front::frames_before_chains_keep_none_from_running,
     refusal::what_is_wrong_with_an_interface_is_named,
     refusal::in_a_user_namespace_a_packet_socket_works,
 ];
