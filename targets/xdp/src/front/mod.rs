@@ -514,10 +514,7 @@ impl Front for Chains {
 
     fn open(&mut self, terms: &Terms<'_>) {
         let control = self.layout.control;
-        let passed = self
-            .arena
-            .word(control + 8)
-            .map_or(0, |passed| passed.load(Ordering::Relaxed));
+        let passed = self.passed();
         // Some came before chains were there, or were given up.
         self.taken = self.taken.min(passed);
         // What has not come for so long was dropped on the way.
@@ -545,7 +542,7 @@ impl Front for Chains {
             answered: before.answered,
             handled: before.handled,
             seen: before.seen,
-            lent: hawser_host::Clock.now().as_nanos(),
+            lent: now.as_nanos(),
             flooded_until: before.flooded_until,
             sifted: before.sifted,
             ..self.layout.begun
