@@ -59,7 +59,8 @@ pub(crate) fn part() {
 
 fn usual() -> Result<PathBuf, Exit> {
     interact::usual_socket().ok_or_else(|| {
-        Exit::usage("XDG_RUNTIME_DIR is not set, so there is no default socket; give its path")
+        Exit::usage("XDG_RUNTIME_DIR is not set, so there is no default socket: set it to a folder of your own, or give the socket's path \
+             (--interact=PATH, --socket PATH)")
     })
 }
 

@@ -116,6 +116,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Target::Host => netns::enter_user_namespace().map_err(Exit::environment)?,
         Target::Xdp => enter_as_root()?,
     }
+    if let Some(why) = args.target.missing() {
+        return Err(Exit::environment(why));
+    }
     let mut defines = usual_defines(args.ip_version);
     defines.extend(args.defines.iter().cloned());
     let options = Options {

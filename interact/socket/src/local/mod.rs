@@ -56,13 +56,14 @@ pub fn connect(path: &Path) -> Result<UnixStream, ConnectError> {
 }
 
 /// The usual path of a socket of this user: `hawser/NAME.sock` in `$XDG_RUNTIME_DIR`, or in `/run` for
-/// root without one. None where there is no such folder.
+/// who may write there, as root outside of user namespaces. None where there is no such folder.
 #[must_use]
 pub fn usual(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from);
-    let folder = folder.or_else(|| rustix::process::geteuid().is_root().then(|| "/run".into()))?;
+    let may_write = |folder| rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    let folder = folder.or_else(|| may_write("/run").then(|| "/run".into()))?;
     Some(folder.join(format!("hawser/{name}.sock")))
 }
 

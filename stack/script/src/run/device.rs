@@ -49,12 +49,13 @@ pub(super) enum DeviceError {
     Emit(String),
     /// This build has no AF_XDP.
     #[cfg(not(feature = "xdp"))]
-    #[error(
-        "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which takes: apt-get install clang \
-         libelf-dev zlib1g-dev pkg-config"
-    )]
+    #[error("{NO_XDP}")]
     Absent,
 }
+
+/// Why there is no AF_XDP.
+pub(super) const NO_XDP: &str = "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which takes: \
+                                 apt-get install clang libelf-dev zlib1g-dev pkg-config";
 
 /// Waits as `wait` does, until `until` at most and not for long.
 pub(super) fn nap(until: Instant, wait: impl FnOnce(Option<Duration>) -> io::Result<()>) -> io::Result<()> {

@@ -61,6 +61,15 @@ pub enum Target {
     Xdp,
 }
 
+impl Target {
+    /// Why no script runs there in this build, if so.
+    #[must_use]
+    pub fn missing(self) -> Option<&'static str> {
+        let is_missing = self == Target::Xdp && !cfg!(feature = "xdp");
+        is_missing.then_some(device::NO_XDP)
+    }
+}
+
 /// How long a script may take in real time: on a device.
 pub const MAX_TIME_ON_HOST: Duration = Duration::from_secs(3);
 

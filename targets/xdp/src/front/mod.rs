@@ -62,6 +62,12 @@ pub enum ChainsError {
     /// The kernel refused the program.
     #[error("the kernel does not take the program's chains: {0:#}")]
     Load(#[source] libbpf_rs::Error),
+    /// A capability is missing.
+    #[error(
+        "no permission to load the program's chains into the kernel: besides what the device takes they take CAP_PERFMON; run \
+         as root, or grant all of them (setcap cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon+ep PROGRAM)"
+    )]
+    Permission,
     /// Frames may take several buffers.
     #[error(
         "chains do not run on frames that take several buffers: lower the interface's MTU to 3,826 bytes"
@@ -188,11 +194,14 @@ impl std::fmt::Debug for Chains {
 impl Chains {
     /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program that calls them.
     pub(crate) fn load(module: &Module, c: &str, shared: &[MapHandle]) -> Result<Chains, ChainsError> {
-        let compiled = object::compile(c)?;
         let candidates: Vec<usize> = chains_in_kernel(module)
             .into_iter()
             .map(|event| event.0 as usize)
             .collect();
+        if candidates.is_empty() {
+            return Err(ChainsError::NoChain);
+        }
+        let compiled = object::compile(c)?;
         let load = |chains: &[usize]| {
             let is_wanted = |name: &str| match name.strip_prefix("hw_chain_") {
                 Some(event) => event.parse().is_ok_and(|event| chains.contains(&event)),

@@ -79,7 +79,10 @@ pub(super) fn load(
     let print = set_print(None);
     let loaded = open(object, shared, is_wanted).and_then(OpenObject::load);
     set_print(print);
-    loaded.map_err(ChainsError::Load)
+    loaded.map_err(|error| match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => ChainsError::Permission,
+        _ => ChainsError::Load(error),
+    })
 }
 
 fn open(

@@ -401,3 +401,19 @@ pub(crate) fn a_killed_process_leaves_no_chain() -> TestResult {
         assert!(begin.elapsed() < TIMEOUT, "{}\n{stays:?} stay", shown()?);
     }
 }
+
+/// Nothing is compiled or loaded for a program that has no chain for the kernel: what is given is no C.
+pub(crate) fn a_program_without_chains_for_the_kernel_is_refused() -> TestResult {
+    let _peer = lay(1500, 1500)?;
+    let mut wire = XdpWire::open(DEVICE, &XdpOptions::default())?;
+    let error = wire
+        .run_chains(&program("transports/roce/roce.mtp")?, "no C")
+        .err();
+    assert!(
+        error
+            .ok_or("chains of RoCE")?
+            .to_string()
+            .contains("hawser check --target xdp")
+    );
+    Ok(())
+}

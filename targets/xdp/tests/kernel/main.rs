@@ -33,6 +33,7 @@ const TESTS: &[Test] = tests![
     lifetime::a_killed_process_leaves_nothing,
     lifetime::an_interface_that_is_removed_is_an_error,
     lifetime::a_wire_is_opened_again_and_again,
+    front::a_program_without_chains_for_the_kernel_is_refused,
     front::a_full_map_leaves_to_the_stack_what_it_does_not_know,
     front::a_flood_leaves_room_for_connections,
     front::a_killed_process_leaves_no_chain,
