@@ -9,6 +9,7 @@
 //! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], [`capabilities`], faults in front of devices | the same in virtual time and under behaviour scripts; what each target offers to programs |
 //! | `verbs` | [`verbs`] | memory of other processes, in libibverbs's words |
 //! | `xdp` | [`host::DeviceSpec::Xdp`] | the same on an interface by AF_XDP |
+//! | `dpdk` | [`host::DeviceSpec::Dpdk`] | the same on a port of DPDK |
 //! | `ide` | [`lang::ide`] | what an editor asks about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
 //! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |

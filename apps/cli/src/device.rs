@@ -34,7 +34,7 @@ pub(crate) struct DeviceArgs {
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
     /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
-    /// interface), `xdp:NAME` (the same by AF_XDP, as root), `xdp-chains:NAME` (its chains in the kernel while it sleeps); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
+    /// interface), `xdp:NAME` (the same by AF_XDP, as root), `xdp-chains:NAME` (its chains in the kernel while it sleeps), `dpdk:DEVICE` (a port of DPDK: `dpdk:net_tap0,iface=NAME`, `dpdk:0000:03:00.0`); for a program in UDP also `udp:ADDRESS:PORT` (a socket of this host, without privileges)
     #[arg(long, value_name = "DEVICE")]
     dev: Option<DeviceSpec>,
     /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24
@@ -257,13 +257,18 @@ impl StackArgs {
             | DeviceSpec::Packet(name)
             | DeviceSpec::Xdp(name)
             | DeviceSpec::XdpChains(name)
+            | DeviceSpec::Dpdk(name)
                 if self.addresses.is_empty() =>
             {
                 return Err(Exit::usage(format!(
                     "a stack on {name} needs an address, which the kernel does not have: --addr ADDR/LEN"
                 )));
             }
-            DeviceSpec::Tun(_) | DeviceSpec::Packet(_) | DeviceSpec::Xdp(_) | DeviceSpec::XdpChains(_) => {}
+            DeviceSpec::Tun(_)
+            | DeviceSpec::Packet(_)
+            | DeviceSpec::Xdp(_)
+            | DeviceSpec::XdpChains(_)
+            | DeviceSpec::Dpdk(_) => {}
         }
         if let (DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) | DeviceSpec::XdpChains(name), false) =
             (device, self.kernel_addresses.is_empty())

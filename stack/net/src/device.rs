@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+#[cfg(feature = "dpdk")]
+use hawser_dpdk::DpdkWire;
 use hawser_engine::wire::Wire;
 use hawser_host::{Clock, PacketWire, TunWire, UdpWire};
 use hawser_time::Instant;
@@ -55,6 +57,17 @@ impl Device for XdpWire {
 
     fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         XdpWire::wait(self, limit)
+    }
+}
+
+#[cfg(feature = "dpdk")]
+impl Device for DpdkWire {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        DpdkWire::wait(self, limit)
     }
 }
 

@@ -10,6 +10,8 @@ use hawser_engine::program::Program;
 use hawser_host::netns::Netlink;
 use hawser_ir::Source;
 
+#[cfg(feature = "dpdk")]
+pub use hawser_dpdk::DpdkWire;
 pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, UdpWire, linux_tcp, netlink, netns};
 #[cfg(feature = "xdp")]
 pub use hawser_xdp::{XdpOptions, XdpWire};
@@ -30,6 +32,9 @@ pub enum DeviceSpec {
     Xdp(String),
     /// The same, where chains of the program run in the kernel while the stack sleeps.
     XdpChains(String),
+    /// A port of DPDK (feature `dpdk`): the name of a virtual device with its arguments, as `net_af_packet0,iface=eth0`, or a
+    /// PCI address.
+    Dpdk(String),
     /// A UDP socket of the host at this address and port, for programs in UDP: 0.0.0.0 stands for all IPv4 addresses of
     /// the host, `::` for all that it has, and port 0 for any that is free.
     Udp(SocketAddr),
@@ -39,7 +44,9 @@ pub enum DeviceSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceSpecError {
     /// It has no kind that is known, or no name.
-    #[error("`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME, xdp-chains:NAME or udp:ADDRESS:PORT")]
+    #[error(
+        "`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME, xdp-chains:NAME, dpdk:DEVICE or udp:ADDRESS:PORT"
+    )]
     Form(String),
     /// There is no socket at such an address.
     #[error("`{0}` is no address with a port, such as 0.0.0.0:4433 or [::]:4433")]
@@ -52,7 +59,7 @@ pub enum DeviceSpecError {
 impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
-    /// `tun:NAME`, `packet:NAME`, `xdp:NAME`, `xdp-chains:NAME` or `udp:ADDRESS:PORT`.
+    /// `tun:NAME`, `packet:NAME`, `xdp:NAME`, `xdp-chains:NAME`, `dpdk:DEVICE` or `udp:ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         match text.split_once(':') {
             Some((kind @ ("tun" | "packet" | "xdp" | "xdp-chains"), name)) if !name.is_empty() => {
@@ -66,6 +73,7 @@ impl FromStr for DeviceSpec {
                     _ => Ok(DeviceSpec::Packet(name.to_owned())),
                 }
             }
+            Some(("dpdk", device)) if !device.is_empty() => Ok(DeviceSpec::Dpdk(device.to_owned())),
             Some(("udp", at)) => match at.parse() {
                 Ok(at) => Ok(DeviceSpec::Udp(at)),
                 Err(_) => Err(DeviceSpecError::Socket(at.to_owned())),
@@ -85,7 +93,7 @@ pub struct Setup {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Routers for everything else.
     pub gateways: Vec<IpAddr>,
-    /// Addresses to set on the kernel's side of a TUN device, which is then brought up.
+    /// Addresses to set on the kernel's side of a TUN device, or of a port of DPDK that has one, which is then brought up.
     pub kernel_addresses: Vec<(IpAddr, u8)>,
     /// Super-segments and unfinished checksums cross a TUN device. Without, as with faults, each
     /// packet on it is as it would be on a cable.
@@ -202,6 +210,7 @@ fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError
         }
         DeviceSpec::Xdp(name) => open_xdp(name, setup, None)?,
         DeviceSpec::XdpChains(name) => open_xdp(name, setup, Some(program))?,
+        DeviceSpec::Dpdk(device) => open_dpdk(device, setup)?,
         DeviceSpec::Udp(at) => {
             if !is_in_udp(program) {
                 return Err(OpenError::NotInUdp);
@@ -248,6 +257,24 @@ fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>) -> Result<Box<dyn De
         "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the command: `ebpf`), which \
          takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"
     )))
+}
+
+#[cfg(feature = "dpdk")]
+fn open_dpdk(device: &str, setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
+    let wire = DpdkWire::open(device).map_err(device_error)?;
+    if let Some(name) = wire.interface()
+        && !setup.kernel_addresses.is_empty()
+    {
+        configure(name, &setup.kernel_addresses)?;
+    }
+    Ok(boxed(wire, setup.faults.as_ref()))
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn open_dpdk(_: &str, _: &Setup) -> Result<Box<dyn Device>, OpenError> {
+    Err(OpenError::Device(
+        "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config".to_owned(),
+    ))
 }
 
 /// Whether a program takes datagrams.
@@ -315,7 +342,9 @@ mod tests {
         assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
         assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
         assert_eq!("xdp:eth0".parse(), Ok(DeviceSpec::Xdp("eth0".into())));
-        for wrong in ["eth0", "tun:", "xdp:", "tap:x"] {
+        let port = "net_tap0,iface=dpdk0";
+        assert_eq!(format!("dpdk:{port}").parse(), Ok(DeviceSpec::Dpdk(port.into())));
+        for wrong in ["eth0", "tun:", "xdp:", "dpdk:", "tap:x"] {
             let error = DeviceSpecError::Form(wrong.to_owned());
             assert_eq!(wrong.parse::<DeviceSpec>(), Err(error));
         }

@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 
+use rustix::net::netdevice::index_to_name;
+
 use crate::OpenError;
 use crate::sys::{self, InterfaceRequest};
 
@@ -62,6 +64,16 @@ impl Interface {
             mac,
             mtu: mtu as u32,
         })
+    }
+
+    /// The same of the interface with a number.
+    ///
+    /// # Errors
+    /// As [`Interface::read`]; [`OpenError::Io`] where none has this number.
+    pub fn numbered(index: u32) -> Result<Interface, OpenError> {
+        let name = index_to_name(ask_by()?, index)
+            .map_err(|errno| OpenError::io("find the interface's name")(errno.into()))?;
+        Interface::read(&name)
     }
 
     /// An Ethernet address for a stack beside the interface's own, the same each time: locally administered (IEEE 802,

@@ -62,14 +62,15 @@ impl Stack {
             .unwrap_or(&self.program)
     }
 
-    /// The interface that it is on.
+    /// The interface that it is on, or what a port of DPDK is on.
     #[must_use]
     pub fn interface(&self) -> &str {
         match &self.setup.device {
             DeviceSpec::Tun(name)
             | DeviceSpec::Packet(name)
             | DeviceSpec::Xdp(name)
-            | DeviceSpec::XdpChains(name) => name,
+            | DeviceSpec::XdpChains(name)
+            | DeviceSpec::Dpdk(name) => name,
             // The kernel chooses one for each peer.
             DeviceSpec::Udp(_) => SOCKETS,
         }

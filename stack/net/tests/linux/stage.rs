@@ -33,6 +33,12 @@ pub(crate) enum Medium {
     /// The same with the program's chains in the kernel.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     XdpChains,
+    /// A port of DPDK on a packet socket.
+    #[allow(dead_code, reason = "for the tests of tests/dpdk")]
+    DpdkPacket,
+    /// A port of DPDK that has a TAP device.
+    #[allow(dead_code, reason = "for the tests of tests/dpdk")]
+    DpdkTap,
 }
 
 /// What is the same in all tests.
@@ -48,13 +54,19 @@ impl Stage {
             Medium::Packet => DeviceSpec::Packet(DEVICE.to_owned()),
             Medium::Xdp => DeviceSpec::Xdp(DEVICE.to_owned()),
             Medium::XdpChains => DeviceSpec::XdpChains(DEVICE.to_owned()),
+            Medium::DpdkPacket => DeviceSpec::Dpdk(port("net_af_packet")),
+            Medium::DpdkTap => DeviceSpec::Dpdk(port("net_tap")),
         };
         let mut setup = Setup::new(device, (hawser_v4(), 24));
         setup.addresses.push((hawser_v6(), 64));
         match medium {
-            Medium::Tun if TunWire::open(DEVICE, TunOptions::default()).is_err() => return Ok(None),
-            Medium::Tun => setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)],
-            Medium::Packet | Medium::Xdp | Medium::XdpChains => {
+            Medium::Tun | Medium::DpdkTap if TunWire::open(DEVICE, TunOptions::default()).is_err() => {
+                return Ok(None);
+            }
+            Medium::Tun | Medium::DpdkTap => {
+                setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)]
+            }
+            Medium::Packet | Medium::Xdp | Medium::XdpChains | Medium::DpdkPacket => {
                 let mut netlink = Netlink::open()?;
                 netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?;
                 // What is not completed for a packet socket's sake is wrong for who sees frames as they are.
@@ -168,6 +180,13 @@ impl Stage {
     pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
         Ok(Network::start(self.endpoint(params)?)?)
     }
+}
+
+/// A port of DPDK on the device; a process has no two of one name.
+fn port(driver: &str) -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{driver}{number},iface={DEVICE}")
 }
 
 pub(crate) fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {

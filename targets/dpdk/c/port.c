@@ -1,0 +1,331 @@
+#include "port.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+
+// Frames that a queue holds.
+#define DESCRIPTORS 1024
+// Frames that threads hold in stores of their own.
+#define CACHE 256
+// Bytes of an Ethernet header.
+#define ETHERNET 14
+
+struct hw_port {
+    uint16_t id;
+    uint16_t depth;
+    // Frames to receive; the first bytes of frames to send; references to what follows them.
+    struct rte_mempool *arrivals, *heads, *pieces;
+    void (*free_piece)(void *bytes, void *place);
+};
+
+// What a reference to a piece of payload has in front of its place.
+struct reference {
+    struct rte_mbuf_ext_shared_info shared;
+    uint64_t place[HW_PLACE / sizeof(uint64_t)];
+};
+
+static FILE *log_stream;
+static char *log_text;
+static size_t log_len;
+
+void hw_log_begin(void) {
+    log_stream = open_memstream(&log_text, &log_len);
+    if (log_stream != NULL)
+        rte_openlog_stream(log_stream);
+}
+
+size_t hw_log_end(char *text, size_t room) {
+    if (log_stream == NULL)
+        return 0;
+    rte_openlog_stream(stderr);
+    fclose(log_stream);
+    log_stream = NULL;
+    size_t len = log_len < room ? log_len : room;
+    memcpy(text, log_text + log_len - len, len);
+    free(log_text);
+    return len;
+}
+
+int hw_start(int count, char **arguments) {
+    rte_log_set_global_level(RTE_LOG_NOTICE);
+    int status = rte_eal_init(count, arguments);
+    if (status < 0)
+        return -rte_errno;
+    // It is empty: nothing is shared with other processes.
+    rmdir(rte_eal_get_runtime_dir());
+    return 0;
+}
+
+static pthread_key_t leaving;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+static void leave(void *unused) {
+    (void)unused;
+    rte_thread_unregister();
+}
+
+static void prepare(void) { pthread_key_create(&leaving, leave); }
+
+// Gives the thread stores of frames of its own, if there are any left: 128 threads have some.
+static void join(void) {
+    static __thread bool has_tried;
+    if (has_tried || rte_lcore_id() != LCORE_ID_ANY)
+        return;
+    has_tried = true;
+    pthread_once(&prepared, prepare);
+    if (rte_thread_register() == 0)
+        pthread_setspecific(leaving, &has_tried);
+}
+
+// The port on a device, if there is one.
+static int find(const char *device, uint16_t *port) {
+    struct rte_dev_iterator iterator;
+    int status = rte_eth_iterator_init(&iterator, device);
+    if (status < 0)
+        return status;
+    *port = rte_eth_iterator_next(&iterator);
+    if (*port == RTE_MAX_ETHPORTS)
+        return -ENODEV;
+    rte_eth_iterator_cleanup(&iterator);
+    return 0;
+}
+
+int hw_probe(const char *device, uint16_t *port) {
+    // DPDK would remove a device that is there, when it fails to tell other processes of it.
+    if (find(device, port) == 0)
+        return -EEXIST;
+    int status = rte_dev_probe(device);
+    return status < 0 ? status : find(device, port);
+}
+
+void hw_remove(uint16_t port) {
+    struct rte_eth_dev_info info;
+    if (rte_eth_dev_info_get(port, &info) == 0)
+        rte_dev_remove(info.device);
+}
+
+int hw_info(uint16_t port, struct hw_info *info) {
+    struct rte_eth_dev_info device;
+    struct rte_ether_addr mac;
+    uint16_t mtu;
+    int status = rte_eth_dev_info_get(port, &device);
+    if (status == 0)
+        status = rte_eth_macaddr_get(port, &mac);
+    if (status == 0)
+        status = rte_eth_dev_get_mtu(port, &mtu);
+    if (status < 0)
+        return status;
+    const uint64_t sums = RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+    const uint64_t verifies = RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+    *info = (struct hw_info){
+        .mtu = mtu,
+        .interface = device.if_index,
+        .queues = RTE_MIN(device.max_rx_queues, device.max_tx_queues),
+        .sums = (device.tx_offload_capa & sums) == sums,
+        .verifies = (device.rx_offload_capa & verifies) == verifies,
+        .gathers = device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
+        .copies = rte_dev_bus(device.device) == rte_bus_find_by_name("vdev"),
+    };
+    memcpy(info->mac, mac.addr_bytes, sizeof info->mac);
+    return 0;
+}
+
+static struct rte_mempool *pool(uint16_t port, unsigned count, uint16_t place, uint16_t room) {
+    static atomic_uint number;
+    char name[RTE_MEMPOOL_NAMESIZE];
+    snprintf(name, sizeof name, "hawser_%u", number++);
+    return rte_pktmbuf_pool_create(name, count, CACHE, place, room, rte_eth_dev_socket_id(port));
+}
+
+// Pools of ports that are closed, of which another port (net_ring) may still hold frames.
+static struct rte_mempool *closed[64];
+static pthread_mutex_t closing = PTHREAD_MUTEX_INITIALIZER;
+
+// Frees a pool, once all of its frames are back. Beyond what there is room to remember, it is left.
+static void free_pool(struct rte_mempool *pool) {
+    pthread_mutex_lock(&closing);
+    for (size_t i = 0; i < RTE_DIM(closed); i++) {
+        if (closed[i] == NULL) {
+            closed[i] = pool;
+            pool = NULL;
+        }
+        if (closed[i] != NULL && rte_mempool_full(closed[i])) {
+            rte_mempool_free(closed[i]);
+            closed[i] = NULL;
+        }
+    }
+    pthread_mutex_unlock(&closing);
+}
+
+static int start(struct hw_port *port, const struct hw_info *info, bool promiscuous) {
+    uint16_t send = DESCRIPTORS;
+    struct rte_eth_conf conf = {0};
+    port->depth = DESCRIPTORS;
+    conf.rxmode.mtu = info->mtu;
+    if (info->verifies)
+        conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+    if (info->sums)
+        conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+    if (info->gathers)
+        conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    int status = rte_eth_dev_configure(port->id, 1, 1, &conf);
+    if (status == 0)
+        status = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &port->depth, &send);
+    if (status < 0)
+        return status;
+    uint16_t room = RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MBUF_DEFAULT_DATAROOM, info->mtu + ETHERNET + 8);
+    port->arrivals = pool(port->id, port->depth + 2 * CACHE, 0, room);
+    port->heads = pool(port->id, send + 2 * CACHE, 0, room);
+    port->pieces = pool(port->id, 2 * send + 2 * CACHE, RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0);
+    if (port->arrivals == NULL || port->heads == NULL || port->pieces == NULL)
+        return -rte_errno;
+    unsigned socket = rte_eth_dev_socket_id(port->id);
+    status = rte_eth_rx_queue_setup(port->id, 0, port->depth, socket, NULL, port->arrivals);
+    if (status == 0)
+        status = rte_eth_tx_queue_setup(port->id, 0, send, socket, NULL);
+    if (status == 0)
+        status = rte_eth_dev_start(port->id);
+    if (status == 0 && promiscuous) {
+        status = rte_eth_promiscuous_enable(port->id);
+        // A driver that has no such thing receives all.
+        if (status == -ENOTSUP)
+            status = 0;
+    }
+    return status;
+}
+
+static void free_pools(struct hw_port *port) {
+    free_pool(port->arrivals);
+    free_pool(port->heads);
+    free_pool(port->pieces);
+    free(port);
+}
+
+int hw_open(uint16_t id, const struct hw_info *info, bool promiscuous,
+            void (*free_piece)(void *bytes, void *place), struct hw_port **opened) {
+    struct hw_port *port = calloc(1, sizeof *port);
+    if (port == NULL)
+        return -ENOMEM;
+    port->id = id;
+    port->free_piece = free_piece;
+    int status = start(port, info, promiscuous);
+    if (status < 0) {
+        hw_remove(id);
+        free_pools(port);
+        return status;
+    }
+    *opened = port;
+    return 0;
+}
+
+void hw_close(struct hw_port *port) {
+    // What a ring still holds no driver frees; nothing may arrive for ever.
+    struct rte_mbuf *frames[64];
+    uint16_t count = 1;
+    for (uint32_t freed = 0; count > 0 && freed < 2u * port->depth; freed += count) {
+        count = rte_eth_rx_burst(port->id, 0, frames, RTE_DIM(frames));
+        rte_pktmbuf_free_bulk(frames, count);
+    }
+    rte_eth_dev_stop(port->id);
+    hw_remove(port->id);
+    free_pools(port);
+}
+
+int hw_counts(const struct hw_port *port, struct hw_counts *counts) {
+    struct rte_eth_stats stats;
+    int status = rte_eth_stats_get(port->id, &stats);
+    if (status == 0)
+        counts->missed = stats.imissed + stats.rx_nombuf;
+    return status;
+}
+
+uint16_t hw_depth(const struct hw_port *port) { return port->depth; }
+
+uint16_t hw_receive(struct hw_port *port, struct hw_received *frames, uint16_t max) {
+    struct rte_mbuf *burst[64];
+    join();
+    uint16_t count = rte_eth_rx_burst(port->id, 0, burst, RTE_MIN(max, RTE_DIM(burst)));
+    for (uint16_t i = 0; i < count; i++) {
+        struct rte_mbuf *frame = burst[i];
+        uint64_t sum = frame->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+        frames[i] = (struct hw_received){
+            .frame = frame,
+            .head = rte_pktmbuf_mtod(frame, uint8_t *),
+            .head_len = frame->data_len,
+            .tail_len = frame->pkt_len - frame->data_len,
+            .csum = sum == RTE_MBUF_F_RX_L4_CKSUM_GOOD ? HW_GOOD : HW_UNVERIFIED,
+        };
+    }
+    return count;
+}
+
+void hw_copy_tail(const struct hw_received *received, uint8_t *to) {
+    for (struct rte_mbuf *piece = received->frame->next; piece != NULL; piece = piece->next) {
+        memcpy(to, rte_pktmbuf_mtod(piece, uint8_t *), piece->data_len);
+        to += piece->data_len;
+    }
+}
+
+void hw_release(const struct hw_received *frames, uint16_t count) {
+    for (uint16_t i = 0; i < count; i++)
+        rte_pktmbuf_free(frames[i].frame);
+}
+
+struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t len) {
+    struct rte_mbuf *frame = rte_pktmbuf_alloc(port->heads);
+    if (frame == NULL)
+        return NULL;
+    uint8_t *to = hw_append(frame, len);
+    if (to == NULL) {
+        rte_pktmbuf_free(frame);
+        return NULL;
+    }
+    memcpy(to, head, len);
+    return frame;
+}
+
+uint8_t *hw_append(struct rte_mbuf *frame, uint16_t len) { return (uint8_t *)rte_pktmbuf_append(frame, len); }
+
+void *hw_refer(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
+    struct rte_mbuf *piece = rte_pktmbuf_alloc(port->pieces);
+    if (piece == NULL)
+        return NULL;
+    struct reference *reference = rte_mbuf_to_priv(piece);
+    reference->shared.free_cb = port->free_piece;
+    reference->shared.fcb_opaque = reference->place;
+    rte_mbuf_ext_refcnt_set(&reference->shared, 1);
+    rte_pktmbuf_attach_extbuf(piece, (void *)(uintptr_t)bytes, (uintptr_t)bytes, len, &reference->shared);
+    piece->data_off = 0;
+    piece->data_len = len;
+    piece->pkt_len = len;
+    rte_pktmbuf_chain(frame, piece);
+    return reference->place;
+}
+
+void hw_complete(struct rte_mbuf *frame, bool ipv4, bool udp, uint16_t network, uint16_t transport) {
+    frame->l2_len = network;
+    frame->l3_len = transport - network;
+    frame->ol_flags |= (ipv4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6) |
+                       (udp ? RTE_MBUF_F_TX_UDP_CKSUM : RTE_MBUF_F_TX_TCP_CKSUM);
+}
+
+uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count) {
+    join();
+    return rte_eth_tx_burst(port->id, 0, frames, count);
+}
+
+void hw_drop(struct rte_mbuf **frames, uint16_t count) { rte_pktmbuf_free_bulk(frames, count); }

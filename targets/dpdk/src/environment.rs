@@ -1,0 +1,78 @@
+//! DPDK's environment: a process starts it once, and it ends with the process.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::OpenError;
+use crate::port;
+
+/// Megabytes that DPDK has for frames where the system keeps no huge pages; they are taken as they are used.
+const MEMORY: &str = "512";
+
+/// Starts DPDK, if that was not done.
+pub(crate) fn start() -> Result<(), OpenError> {
+    static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
+    // In a thread of its own: DPDK binds the one that starts it to a processor.
+    let begin = || match std::thread::spawn(|| said(|| port::start(&arguments()))).join() {
+        Ok((Ok(()), _)) => Ok(()),
+        Ok((Err(error), said)) => Err(format!("{said} ({error})")),
+        Err(_) => Err("the thread that starts it panicked".to_owned()),
+    };
+    STARTED.get_or_init(begin).clone().map_err(OpenError::Start)
+}
+
+/// Does something, and returns with its result what DPDK said meanwhile.
+pub(crate) fn said<T>(act: impl FnOnce() -> T) -> (T, String) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock();
+    let (result, log) = port::logged(act);
+    let lines: Vec<&str> = log
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = lines.len().saturating_sub(3);
+    (result, lines[last..].join("; "))
+}
+
+/// What DPDK is started with: no file is left behind, no device is taken that nobody asked for, no thread is started for
+/// each processor, and threads may run on any.
+fn arguments() -> Vec<String> {
+    let mut arguments = vec!["hawser", "--no-shconf", "--no-telemetry"];
+    if has_huge_pages() {
+        arguments.push("--in-memory");
+    } else {
+        arguments.extend(["--no-huge", "-m", MEMORY]);
+    }
+    // Only what is listed is taken: this is a bridge, which no driver takes.
+    arguments.extend(["--allow", "0000:00:00.0", "--lcores"]);
+    let mut arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+    arguments.push(format!("0@({})", processors().join(",")));
+    // By this its folder is called, which is removed again.
+    arguments.push(format!("--file-prefix=hawser-{}", std::process::id()));
+    arguments
+}
+
+fn has_huge_pages() -> bool {
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = memory
+        .lines()
+        .find_map(|line| line.strip_prefix("HugePages_Free:"));
+    free.is_some_and(|free| free.trim() != "0")
+}
+
+/// The processors that the process may run on.
+fn processors() -> Vec<String> {
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    let allowed: Vec<String> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .map(|cpu| cpu.to_string())
+        .collect();
+    if allowed.is_empty() {
+        vec!["0".to_owned()]
+    } else {
+        allowed
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a wire cannot be opened, and what helps.
+
+use std::io;
+
+/// Why a wire cannot be opened. The text states what DPDK itself said, and what would help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The text can be no name of a device.
+    #[error(
+        "`{0}` names no device of DPDK: write a virtual one with a number, such as net_tap0,iface=dpdk0 or \
+         net_af_packet0,iface=eth0, or a PCI address, such as 0000:03:00.0"
+    )]
+    Name(String),
+    /// DPDK does not start.
+    #[error("DPDK does not start: {0}")]
+    Start(String),
+    /// No driver takes the device.
+    #[error("DPDK opens no port on `{device}` ({error}): {said}")]
+    Probe {
+        /// The device.
+        device: String,
+        /// How it failed.
+        #[source]
+        error: io::Error,
+        /// What DPDK printed.
+        said: String,
+    },
+    /// The interface that the port stands on is none for a stack.
+    #[error(transparent)]
+    Interface(#[from] hawser_host::OpenError),
+    /// The port does not start.
+    #[error("DPDK cannot set up the port `{device}` ({error}): {said}")]
+    Port {
+        /// The device.
+        device: String,
+        /// How it failed.
+        #[source]
+        error: io::Error,
+        /// What DPDK printed.
+        said: String,
+    },
+    /// Anything else.
+    #[error("cannot {action}: {error}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// How it failed.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    /// For a call that failed.
+    pub(crate) fn io(action: &'static str) -> impl Fn(io::Error) -> OpenError {
+        move |error| OpenError::Io { action, error }
+    }
+}

@@ -1,0 +1,21 @@
+//! A wire by DPDK: Ethernet frames of any port that DPDK has a driver for, without a system call where its driver needs
+//! none.
+//!
+//! * [`DpdkWire`]: the wire
+//! * `environment`: DPDK itself, which a process starts once
+//! * `port` and `c/`: a port, its queues and its memory
+//!
+//! `unsafe` is confined to `port`, which calls C.
+#![cfg(feature = "dpdk")]
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+mod environment;
+mod error;
+mod pace;
+#[allow(unsafe_code)] // It calls C.
+mod port;
+mod wire;
+
+pub use error::OpenError;
+pub use wire::DpdkWire;

@@ -1,0 +1,335 @@
+//! A port of DPDK, as safe code uses it.
+//!
+//! Invariants: a port is used by whoever holds its [`Port`], one thread at a time, and closed once. A received frame belongs
+//! to the [`Batch`] that has it until that gives it back, and its bytes do not change meanwhile. A [`Frame`] belongs to who
+//! holds it until the port has sent it. Payload that frames refer to is kept by a [`PayRef`] beside the reference, which the
+//! port's last use of it drops.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
+use std::ptr::{self, NonNull};
+
+use hawser_engine::wire::PayRef;
+
+/// Frames that one call receives, at most.
+pub(crate) const BATCH: usize = 64;
+/// Bytes that a [`PayRef`] has beside a reference.
+const PLACE: usize = 32;
+const _: () = assert!(size_of::<PayRef>() <= PLACE && align_of::<PayRef>() <= 8);
+
+/// What a port offers: `struct hw_info`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Info {
+    /// The port's Ethernet address.
+    pub(crate) mac: [u8; 6],
+    /// The longest IP packet, in bytes.
+    pub(crate) mtu: u16,
+    /// The number of the host's interface that it stands on; 0: none.
+    pub(crate) interface: u32,
+    /// Queues of each direction, at most.
+    pub(crate) queues: u16,
+    /// It completes checksums of TCP and UDP.
+    pub(crate) sums: bool,
+    /// It verifies them.
+    pub(crate) verifies: bool,
+    /// It sends frames in several pieces.
+    pub(crate) gathers: bool,
+    /// The processor moves its bytes, so that they may lie anywhere.
+    pub(crate) copies: bool,
+}
+
+/// `struct hw_received`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Received {
+    frame: *mut c_void,
+    head: *const u8,
+    head_len: u32,
+    tail_len: u32,
+    csum: u8,
+}
+
+#[repr(C)]
+struct Counts {
+    missed: u64,
+}
+
+#[allow(clashing_extern_declarations)]
+unsafe extern "C" {
+    fn hw_log_begin();
+    fn hw_log_end(text: *mut u8, room: usize) -> usize;
+    fn hw_start(count: c_int, arguments: *mut *mut c_char) -> c_int;
+    fn hw_probe(device: *const c_char, port: *mut u16) -> c_int;
+    fn hw_remove(port: u16);
+    fn hw_info(port: u16, info: *mut Info) -> c_int;
+    fn hw_open(
+        port: u16,
+        info: *const Info,
+        promiscuous: bool,
+        free_piece: extern "C" fn(*mut c_void, *mut c_void),
+        opened: *mut *mut c_void,
+    ) -> c_int;
+    fn hw_close(port: *mut c_void);
+    fn hw_counts(port: *const c_void, counts: *mut Counts) -> c_int;
+    fn hw_depth(port: *const c_void) -> u16;
+    fn hw_receive(port: *mut c_void, frames: *mut Received, max: u16) -> u16;
+    fn hw_copy_tail(frame: *const Received, to: *mut u8);
+    fn hw_release(frames: *const Received, count: u16);
+    fn hw_frame(port: *mut c_void, head: *const u8, len: u16) -> *mut c_void;
+    fn hw_append(frame: *mut c_void, len: u16) -> *mut u8;
+    fn hw_refer(port: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> *mut c_void;
+    fn hw_complete(frame: *mut c_void, ipv4: bool, udp: bool, network: u16, transport: u16);
+    fn hw_send(port: *mut c_void, frames: *mut *mut c_void, count: u16) -> u16;
+    fn hw_drop(frames: *mut *mut c_void, count: u16);
+}
+
+/// A status of C: a negative errno, or not.
+fn check(status: c_int) -> io::Result<()> {
+    if status < 0 {
+        Err(io::Error::from_raw_os_error(-status))
+    } else {
+        Ok(())
+    }
+}
+
+/// Does something, and returns with its result what DPDK printed. One caller at a time: `environment::said`.
+pub(crate) fn logged<T>(act: impl FnOnce() -> T) -> (T, String) {
+    let mut text = vec![0; 4096];
+    // SAFETY: the callers take turns.
+    unsafe { hw_log_begin() };
+    let result = act();
+    // SAFETY: the buffer has so many bytes.
+    let len = unsafe { hw_log_end(text.as_mut_ptr(), text.len()) };
+    text.truncate(len);
+    (result, String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Starts DPDK, once for a process.
+pub(crate) fn start(arguments: &[String]) -> io::Result<()> {
+    let mut arguments: Vec<*mut c_char> = arguments
+        .iter()
+        .filter_map(|argument| CString::new(argument.as_str()).ok())
+        // DPDK keeps them.
+        .map(CString::into_raw)
+        .collect();
+    let count = arguments.len() as c_int;
+    arguments.push(ptr::null_mut());
+    let arguments: &'static mut [*mut c_char] = arguments.leak();
+    // SAFETY: as many texts as stated, which live on, with a null behind them as `main` has it.
+    check(unsafe { hw_start(count, arguments.as_mut_ptr()) })
+}
+
+/// A port that a driver has taken.
+#[derive(Debug)]
+pub(crate) struct Probed(u16);
+
+impl Probed {
+    /// Has a driver take a device.
+    pub(crate) fn new(device: &str) -> io::Result<Probed> {
+        let device = CString::new(device)?;
+        let mut port = 0;
+        // SAFETY: a text, and room for a number.
+        check(unsafe { hw_probe(device.as_ptr(), &raw mut port) })?;
+        Ok(Probed(port))
+    }
+
+    pub(crate) fn info(&self) -> io::Result<Info> {
+        let mut info = Info::default();
+        // SAFETY: the port is there, and `Info` is the same structure as in C.
+        check(unsafe { hw_info(self.0, &raw mut info) })?;
+        Ok(info)
+    }
+
+    /// Opens it.
+    pub(crate) fn open(self, info: &Info, promiscuous: bool) -> io::Result<Port> {
+        let mut opened = ptr::null_mut();
+        // SAFETY: the port is there, and is C's from now on: it removes it where it does not open.
+        let status = unsafe { hw_open(self.0, info, promiscuous, free_piece, &raw mut opened) };
+        std::mem::forget(self);
+        check(status)?;
+        NonNull::new(opened)
+            .map(Port)
+            .ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+}
+
+impl Drop for Probed {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the port.
+        unsafe { hw_remove(self.0) }
+    }
+}
+
+/// Drops what kept a piece of payload.
+extern "C" fn free_piece(_: *mut c_void, place: *mut c_void) {
+    // SAFETY: `Port::refer` has put it there, and nothing refers to the bytes any more. C calls this once.
+    unsafe { ptr::drop_in_place(place.cast::<PayRef>()) }
+}
+
+/// A port that is open.
+#[derive(Debug)]
+pub(crate) struct Port(NonNull<c_void>);
+
+// SAFETY: DPDK binds a port to no thread; it is used by one at a time.
+unsafe impl Send for Port {}
+
+impl Port {
+    /// Frames that its receive queue holds.
+    pub(crate) fn depth(&self) -> u16 {
+        // SAFETY: the port is open.
+        unsafe { hw_depth(self.0.as_ptr()) }
+    }
+
+    /// Received frames that found no room.
+    pub(crate) fn missed(&self) -> io::Result<u64> {
+        let mut counts = Counts { missed: 0 };
+        // SAFETY: the port is open.
+        check(unsafe { hw_counts(self.0.as_ptr(), &raw mut counts) })?;
+        Ok(counts.missed)
+    }
+
+    /// Takes frames into an empty batch.
+    pub(crate) fn receive(&mut self, batch: &mut Batch, max: usize) {
+        debug_assert!(batch.0.is_empty(), "it was given back");
+        let room = max.min(BATCH);
+        batch.0.reserve(BATCH);
+        // SAFETY: there is room for `room` frames, and C has written as many as it returns.
+        unsafe {
+            let count = hw_receive(self.0.as_ptr(), batch.0.as_mut_ptr(), room as u16);
+            batch.0.set_len(usize::from(count).min(room));
+        }
+    }
+
+    /// A frame with its first bytes; nothing where memory has run out, or there are too many.
+    pub(crate) fn frame(&mut self, head: &[u8]) -> Option<Frame> {
+        let len = u16::try_from(head.len()).ok()?;
+        // SAFETY: the port is open, and so many bytes are there.
+        let frame = unsafe { hw_frame(self.0.as_ptr(), head.as_ptr(), len) };
+        NonNull::new(frame).map(Frame)
+    }
+
+    /// Puts payload behind a frame where it lies. False where memory has run out, or it is too long for one reference.
+    pub(crate) fn refer(&mut self, frame: &mut Frame, payload: &PayRef) -> bool {
+        let Ok(len) = u16::try_from(payload.len()) else {
+            return false;
+        };
+        // SAFETY: the port is open, the frame is ours, and the bytes stay until `free_piece` drops what keeps them.
+        unsafe {
+            let place = hw_refer(self.0.as_ptr(), frame.0.as_ptr(), payload.bytes().as_ptr(), len);
+            if place.is_null() {
+                return false;
+            }
+            place.cast::<PayRef>().write(payload.clone());
+        }
+        true
+    }
+
+    /// Sends frames from the front, which leave the list. The others stay.
+    pub(crate) fn send(&mut self, frames: &mut Vec<Frame>) -> usize {
+        let count = frames.len().min(usize::from(u16::MAX)) as u16;
+        // SAFETY: a `Frame` is a pointer, and C takes as many as it returns.
+        let sent = unsafe { hw_send(self.0.as_ptr(), frames.as_mut_ptr().cast(), count) };
+        let sent = usize::from(sent.min(count));
+        frames.drain(..sent).for_each(std::mem::forget);
+        sent
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the port any more.
+        unsafe { hw_close(self.0.as_ptr()) }
+    }
+}
+
+/// Received frames.
+#[derive(Debug, Default)]
+pub(crate) struct Batch(Vec<Received>);
+
+// SAFETY: DPDK binds frames to no thread.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The first piece of a frame.
+    pub(crate) fn head(&self, i: usize) -> &[u8] {
+        let frame = &self.0[i];
+        // SAFETY: the bytes are the frame's, which is ours as long as the batch is borrowed.
+        unsafe { std::slice::from_raw_parts(frame.head, frame.head_len as usize) }
+    }
+
+    /// Whether the port has verified the frame's checksum.
+    pub(crate) fn is_verified(&self, i: usize) -> bool {
+        self.0[i].csum == 1
+    }
+
+    /// Bytes behind the first piece of a frame.
+    pub(crate) fn tail_len(&self, i: usize) -> usize {
+        self.0[i].tail_len as usize
+    }
+
+    /// Appends the further pieces of a frame.
+    pub(crate) fn copy_tail(&self, i: usize, to: &mut Vec<u8>) {
+        let begin = to.len();
+        to.resize(begin + self.tail_len(i), 0);
+        // SAFETY: C writes `tail_len` bytes, for which there is room.
+        unsafe { hw_copy_tail(&raw const self.0[i], to[begin..].as_mut_ptr()) }
+    }
+
+    /// Gives all frames back.
+    pub(crate) fn release(&mut self) {
+        // SAFETY: the frames are ours, and leave the list.
+        unsafe { hw_release(self.0.as_ptr(), self.0.len() as u16) }
+        self.0.clear();
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// A frame to send.
+#[repr(transparent)]
+#[derive(Debug)]
+pub(crate) struct Frame(NonNull<c_void>);
+
+// SAFETY: DPDK binds frames to no thread.
+unsafe impl Send for Frame {}
+
+impl Frame {
+    /// Copies bytes behind the last. False where there is no room.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> bool {
+        let Ok(len) = u16::try_from(bytes.len()) else {
+            return false;
+        };
+        // SAFETY: the frame is ours, and C returns room for so many bytes, or null.
+        unsafe {
+            let to = hw_append(self.0.as_ptr(), len);
+            if to.is_null() {
+                return false;
+            }
+            ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+        true
+    }
+
+    /// Has the port complete the checksum of TCP or UDP, whose header starts at `transport`; the network's at `network`.
+    pub(crate) fn complete(&mut self, ipv4: bool, udp: bool, network: u16, transport: u16) {
+        // SAFETY: the frame is ours.
+        unsafe { hw_complete(self.0.as_ptr(), ipv4, udp, network, transport) }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        let mut frame = self.0.as_ptr();
+        // SAFETY: the frame is ours, and this is the end of it.
+        unsafe { hw_drop(&raw mut frame, 1) }
+    }
+}

@@ -1,0 +1,280 @@
+//! Ethernet through a port of DPDK.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use hawser_engine::net::Sum;
+use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_host::{Clock, Interface, WireCounters};
+use hawser_time::Instant;
+
+use crate::OpenError;
+use crate::environment;
+use crate::pace::Pace;
+use crate::port::{BATCH, Batch, Frame, Port, Probed};
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// Bytes of payload up to which it is copied behind its headers: that is less work than a reference.
+const SMALL: usize = 256;
+/// Frames that wait for a port that is full, at most: the rest waits in the stack.
+const WAITING: usize = 64;
+
+/// A port of DPDK: one more host on the link that the port is on.
+///
+/// A port that stands on an interface of the host (`net_af_packet`, `net_af_xdp`, `net_tap`) has the kernel beside it, and
+/// the stack an Ethernet address of its own, so that the kernel neither answers nor forwards what is sent to it. Any other is
+/// the stack's alone, with its address.
+///
+/// Nobody wakes who waits for a port: it is polled, without pause for a while, then 20,000 times a second.
+#[derive(Debug)]
+pub struct DpdkWire {
+    /// Before the port: what it holds goes back first.
+    batch: Batch,
+    /// Further pieces of received frames, behind each other.
+    tails: Vec<u8>,
+    /// Where in `tails` those of each frame are.
+    places: Vec<Range<usize>>,
+    at: Instant,
+    waiting: Vec<Frame>,
+    port: Port,
+    /// Payload stays where it lies until the port has sent it.
+    refers: bool,
+    caps: Caps,
+    counters: WireCounters,
+    pace: Pace,
+    interface: Option<Interface>,
+}
+
+impl DpdkWire {
+    /// Opens a port on `device`: the name of a virtual device with its arguments, such as `net_tap0,iface=dpdk0`,
+    /// `net_af_packet0,iface=eth0` or `net_memif0,role=client`, or a PCI address, such as `0000:03:00.0`, as DPDK's `--vdev`
+    /// and `--allow` take them. DPDK is started when a process opens its first.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(device: &str) -> Result<DpdkWire, OpenError> {
+        if device.is_empty() || !device.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(OpenError::Name(device.to_owned()));
+        }
+        environment::start()?;
+        let (probed, said) = environment::said(|| Probed::new(device));
+        let probed = probed.map_err(|error| OpenError::Probe {
+            device: device.to_owned(),
+            error,
+            said,
+        })?;
+        let info = probed
+            .info()
+            .map_err(OpenError::io("read what the port offers"))?;
+        let is_shared = info.interface != 0;
+        let (port, said) = environment::said(|| probed.open(&info, is_shared));
+        let port = port.map_err(|error| OpenError::Port {
+            device: device.to_owned(),
+            error,
+            said,
+        })?;
+        let (mut own, mut mtu) = (info.mac, u32::from(info.mtu));
+        let interface = is_shared
+            .then(|| Interface::numbered(info.interface))
+            .transpose()?;
+        if let Some(interface) = &interface {
+            own = interface.neighbour();
+            mtu = mtu.min(interface.mtu);
+        }
+        let caps = Caps {
+            medium: Medium::Ethernet(own),
+            mtu,
+            tx_csum: info.sums,
+            gso_max: 0,
+            rx_queue_bytes: u64::from(port.depth()) * u64::from(mtu),
+        };
+        Ok(DpdkWire {
+            batch: Batch::default(),
+            tails: Vec::new(),
+            places: Vec::new(),
+            at: Instant::default(),
+            waiting: Vec::with_capacity(2 * WAITING),
+            port,
+            refers: info.gathers && info.copies,
+            caps,
+            counters: WireCounters::default(),
+            pace: Pace::new().map_err(OpenError::io("make a timer"))?,
+            interface,
+        })
+    }
+
+    /// The stack's own Ethernet address.
+    #[must_use]
+    pub fn mac(&self) -> [u8; 6] {
+        match self.caps.medium {
+            Medium::Ethernet(mac) => mac,
+            Medium::Ip | Medium::Socket => [0; 6],
+        }
+    }
+
+    /// The name of the host's interface that the port stands on, if it does.
+    #[must_use]
+    pub fn interface(&self) -> Option<&str> {
+        self.interface.as_ref().map(|interface| interface.name.as_str())
+    }
+
+    /// Counts since it was opened. How many system calls a driver makes is not known.
+    #[must_use]
+    pub fn counters(&self) -> WireCounters {
+        self.counters
+    }
+
+    /// Received frames that found no room since it was opened.
+    ///
+    /// # Errors
+    /// When the port does not say.
+    pub fn missed(&self) -> io::Result<u64> {
+        self.port.missed()
+    }
+
+    /// Returns at once where the port had something to do a moment ago; otherwise when it is to be polled again, or `limit`
+    /// is over.
+    ///
+    /// # Errors
+    /// When the timer cannot be waited for.
+    pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.pace.wait(limit)
+    }
+
+    /// Builds a frame. Nothing where memory has run out.
+    fn build(&mut self, frame: &TxFrame) -> Option<Frame> {
+        let mut built = match frame.csum {
+            Some((start, field)) => self.with_sum(frame, usize::from(start), usize::from(field)),
+            None => self.port.frame(&frame.head),
+        }?;
+        let payload = frame.len() - frame.head.len();
+        let refers = self.refers && payload > SMALL;
+        for piece in frame.payload.iter().filter(|piece| !piece.is_empty()) {
+            let is_whole = match refers {
+                true => self.port.refer(&mut built, piece),
+                false => built.append(piece.bytes()),
+            };
+            if !is_whole {
+                return None;
+            }
+        }
+        Some(built)
+    }
+
+    /// The head of a frame whose checksum is left to complete: the port does that for TCP and UDP.
+    fn with_sum(&mut self, frame: &TxFrame, start: usize, field: usize) -> Option<Frame> {
+        let head = &frame.head;
+        if start > field || field + 2 > head.len() {
+            return None;
+        }
+        let is_ipv4 = head.get(ETHERNET)? >> 4 == 4;
+        let protocol = *head.get(ETHERNET + if is_ipv4 { 9 } else { 6 })?;
+        if let (6, 16) | (17, 6) = (protocol, field - start) {
+            let mut built = self.port.frame(head)?;
+            built.complete(is_ipv4, protocol == 17, ETHERNET as u16, start as u16);
+            return Some(built);
+        }
+        let sum = frame.payload.iter().map(|piece| piece.bytes());
+        let sum = sum.fold(Sum::default().with(&head[start..]), Sum::with);
+        let mut head = head.clone();
+        head[field..field + 2].copy_from_slice(&sum.complement());
+        self.port.frame(&head)
+    }
+
+    /// Sends what waits.
+    fn send_waiting(&mut self) {
+        let sent = self.port.send(&mut self.waiting);
+        self.counters.sent += sent as u64;
+        if sent > 0 {
+            self.pace.busy(Clock.now());
+        }
+    }
+}
+
+impl Wire for DpdkWire {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        if !self.waiting.is_empty() {
+            self.send_waiting();
+        }
+        self.port.receive(&mut self.batch, max.min(BATCH));
+        let count = self.batch.len();
+        if count == 0 {
+            self.pace.idle()?;
+            return Ok(0);
+        }
+        self.at = Clock.now();
+        self.pace.busy(self.at);
+        self.counters.received += count as u64;
+        for i in 0..count {
+            let begin = self.tails.len();
+            if self.batch.tail_len(i) > 0 {
+                self.batch.copy_tail(i, &mut self.tails);
+            }
+            self.places.push(begin..self.tails.len());
+        }
+        Ok(count)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame {
+            head: self.batch.head(i),
+            tail: &self.tails[self.places[i].clone()],
+            csum: match self.batch.is_verified(i) {
+                true => Csum::Complete,
+                false => Csum::Unverified,
+            },
+            seg_size: 0,
+            at: self.at,
+        }
+    }
+
+    fn release(&mut self) {
+        self.batch.release();
+        self.tails.clear();
+        self.places.clear();
+    }
+
+    fn room(&mut self) -> usize {
+        if self.waiting.len() >= WAITING {
+            self.send_waiting();
+        }
+        WAITING.saturating_sub(self.waiting.len()) * (self.caps.mtu as usize + ETHERNET)
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let max = self.caps.mtu as usize + ETHERNET;
+        let mut taken = 0;
+        for frame in frames {
+            if self.waiting.len() >= WAITING {
+                self.send_waiting();
+                if self.waiting.len() >= WAITING {
+                    break;
+                }
+            }
+            if frame.gso_size != 0 || !(ETHERNET..=max).contains(&frame.len()) {
+                self.counters.refused += 1;
+            } else if let Some(built) = self.build(frame) {
+                self.waiting.push(built);
+            } else {
+                // As a network may.
+                self.counters.refused += 1;
+            }
+            taken += 1;
+        }
+        self.send_waiting();
+        Ok(taken)
+    }
+}
+
+impl AsFd for DpdkWire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pace.as_fd()
+    }
+}

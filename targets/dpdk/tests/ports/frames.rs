@@ -1,0 +1,164 @@
+//! Frames through ports: whole, in order, and their payload where it lies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hawser_dpdk::DpdkWire;
+use hawser_engine::wire::{PayRef, TxFrame, Wire};
+use hawser_testing::TestResult;
+
+/// How long anything may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A name that no other port of this process has.
+fn named(driver: &str) -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("{driver}{}", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A frame for experiments (IEEE 802, 9.2.4) whose payload is in pieces.
+fn frame(pieces: &[&[u8]]) -> TxFrame {
+    let mut head = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    head.extend([0x88, 0xb5]);
+    TxFrame {
+        head,
+        payload: pieces.iter().map(|piece| PayRef::from(piece.to_vec())).collect(),
+        ..TxFrame::default()
+    }
+}
+
+fn bytes_of(frame: &TxFrame) -> Vec<u8> {
+    let payload = frame.payload.iter().map(PayRef::bytes);
+    std::iter::once(&frame.head[..])
+        .chain(payload)
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+/// Sends all frames, and receives as many at the other end.
+fn carry(from: &mut DpdkWire, to: Option<&mut DpdkWire>, frames: &[TxFrame]) -> TestResult<Vec<Vec<u8>>> {
+    let (begin, mut sent, mut received) = (Instant::now(), 0, Vec::new());
+    let mut to = to;
+    while received.len() < frames.len() {
+        if from.room() > 0 {
+            sent += from.transmit(&frames[sent..])?;
+        }
+        let wire = match &mut to {
+            Some(to) => &mut **to,
+            None => &mut *from,
+        };
+        for i in 0..wire.receive(64)? {
+            let frame = wire.frame(i);
+            received.push([frame.head, frame.tail].concat());
+        }
+        wire.release();
+        if to.is_some() {
+            // What waits leaves when the wire is polled.
+            assert_eq!(from.receive(64)?, 0, "nobody sends to it");
+        }
+        if begin.elapsed() > TIMEOUT {
+            return Err(format!("{sent} of {} frames left, {} came", frames.len(), received.len()).into());
+        }
+    }
+    Ok(received)
+}
+
+/// Frames of every length, each with bytes of its own.
+fn many(count: usize) -> Vec<TxFrame> {
+    (0..count)
+        .map(|n| {
+            let bytes: Vec<u8> = (0..n * 37 % 1487).map(|at| (at * 31 + n) as u8).collect();
+            let (first, second) = bytes.split_at(bytes.len() / 3);
+            frame(&[first, second])
+        })
+        .collect()
+}
+
+/// `net_ring` alone gives a port its own frames back.
+pub(crate) fn a_ring_returns_what_it_is_sent() -> TestResult {
+    let mut wire = DpdkWire::open(&named("net_ring"))?;
+    let frames = many(5000);
+    let expected: Vec<Vec<u8>> = frames.iter().map(bytes_of).collect();
+    assert!(carry(&mut wire, None, &frames)? == expected);
+    assert_eq!(wire.counters().refused, 0);
+    Ok(())
+}
+
+/// Payload whose end is counted.
+struct Counted(Vec<u8>, Arc<AtomicU64>);
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// In a ring, a frame's payload is what was sent itself; it goes when the frame was received and given back.
+pub(crate) fn payload_is_kept_until_it_is_sent() -> TestResult {
+    let mut wire = DpdkWire::open(&named("net_ring"))?;
+    let ended = Arc::new(AtomicU64::new(0));
+    let payload = Counted(vec![7; 1000], ended.clone());
+    let mut sent = frame(&[]);
+    sent.payload = vec![PayRef::from(Bytes::from_owner(payload))];
+    assert_eq!(wire.transmit(std::slice::from_ref(&sent))?, 1);
+    drop(sent);
+    assert_eq!(ended.load(Ordering::Relaxed), 0, "it is under way");
+    assert_eq!(wire.receive(64)?, 1);
+    assert_eq!(wire.frame(0).tail, [7; 1000]);
+    assert_eq!(ended.load(Ordering::Relaxed), 0, "it is being read");
+    wire.release();
+    assert_eq!(ended.load(Ordering::Relaxed), 1);
+    Ok(())
+}
+
+/// Two ports in shared memory (memif), with ends of their own.
+pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
+    let socket = named("hawser-memif-test-");
+    let open = |role: &str| DpdkWire::open(&format!("{},role={role},socket={socket}", named("net_memif")));
+    let (mut server, mut client) = (open("server")?, open("client")?);
+    let frames = many(5000);
+    let expected: Vec<Vec<u8>> = frames.iter().map(bytes_of).collect();
+    assert!(carry(&mut client, Some(&mut server), &frames)? == expected);
+    assert!(carry(&mut server, Some(&mut client), &frames)? == expected);
+    Ok(())
+}
+
+/// What nobody has received ends with its port.
+pub(crate) fn nothing_is_left_of_a_closed_port() -> TestResult {
+    let ended = Arc::new(AtomicU64::new(0));
+    for _ in 0..20 {
+        let mut wire = DpdkWire::open(&named("net_ring"))?;
+        let mut sent = frame(&[]);
+        sent.payload = vec![PayRef::from(Bytes::from_owner(Counted(
+            vec![7; 1000],
+            ended.clone(),
+        )))];
+        assert_eq!(wire.transmit(&[sent])?, 1);
+    }
+    assert_eq!(ended.load(Ordering::Relaxed), 20);
+    Ok(())
+}
+
+pub(crate) fn what_a_port_does_not_take_is_refused() -> TestResult {
+    let mut wire = DpdkWire::open(&named("net_ring"))?;
+    assert_eq!(wire.caps().mtu, 1500);
+    let long = frame(&[&[1; 1501]]);
+    let segments = TxFrame {
+        gso_size: 100,
+        ..frame(&[&[1; 300]])
+    };
+    let none = TxFrame::default();
+    let whole = frame(&[&[1; 1500]]);
+    assert_eq!(wire.transmit(&[long, segments, none, whole])?, 4);
+    assert_eq!(wire.counters().refused, 3);
+    assert_eq!(wire.receive(64)?, 1);
+    Ok(())
+}

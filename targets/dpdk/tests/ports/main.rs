@@ -1,0 +1,42 @@
+//! Ports of DPDK: frames through them, and what happens where there is none. No privilege is needed.
+
+mod frames;
+mod lifetime;
+mod refusal;
+
+use std::process::ExitCode;
+
+use hawser_host::netns::{Namespace, enter_user_namespace};
+use hawser_testing::{TestResult, is_listing, run, skip, tests};
+
+/// Name and body.
+type Test = (&'static str, fn() -> TestResult);
+
+const TESTS: &[Test] = tests![
+    frames::a_ring_returns_what_it_is_sent,
+    frames::payload_is_kept_until_it_is_sent,
+    frames::shared_memory_carries_frames_in_order,
+    frames::nothing_is_left_of_a_closed_port,
+    frames::what_a_port_does_not_take_is_refused,
+    refusal::what_is_no_device_is_named,
+    refusal::what_dpdk_says_is_in_the_error,
+    refusal::a_device_in_use_stays,
+    refusal::an_interface_that_is_down_is_named,
+    lifetime::a_killed_process_leaves_nothing,
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let ["hold", device] = &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return lifetime::hold(device);
+    }
+    if !is_listing()
+        && let Err(reason) = enter_user_namespace()
+    {
+        skip("ports of DPDK", reason);
+        return ExitCode::SUCCESS;
+    }
+    run(TESTS
+        .iter()
+        .map(|&(name, test)| (name.to_owned(), move || Namespace::create()?.run(test)?)))
+}

@@ -1,0 +1,65 @@
+//! What can be wrong with a device, and the error then.
+
+use hawser_dpdk::{DpdkWire, OpenError};
+use hawser_engine::wire::{TxFrame, Wire};
+use hawser_host::OpenError as InterfaceError;
+use hawser_host::netns::{Namespace, Netlink};
+use hawser_testing::TestResult;
+
+fn refused(device: &str) -> TestResult<OpenError> {
+    Ok(DpdkWire::open(device).err().ok_or(format!("`{device}` opens"))?)
+}
+
+pub(crate) fn what_is_no_device_is_named() -> TestResult {
+    for device in ["", "net_ring0 net_ring1", "net_ring0\n", "n\0t", "netz_ß0"] {
+        assert!(matches!(refused(device)?, OpenError::Name(name) if name == device));
+    }
+    Ok(())
+}
+
+pub(crate) fn what_dpdk_says_is_in_the_error() -> TestResult {
+    let said = [
+        ("net_bogus0", "net_bogus0"),
+        ("0000:99:00.0", "Cannot find device"),
+        ("net_af_packet77,iface=nowhere0", "No such device"),
+    ];
+    for (device, said) in said {
+        let error = refused(device)?;
+        assert!(matches!(error, OpenError::Probe { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(device) && text.contains(said), "{text}");
+    }
+    Ok(())
+}
+
+/// A second port on a device is refused, and the first goes on.
+pub(crate) fn a_device_in_use_stays() -> TestResult {
+    let mut open = DpdkWire::open("net_ring77")?;
+    let error = refused("net_ring77")?;
+    assert!(
+        error.to_string().contains("net_ring77") && error.to_string().contains("File exists"),
+        "{error}"
+    );
+    let frame = TxFrame {
+        head: vec![0; 60],
+        ..TxFrame::default()
+    };
+    assert_eq!(open.transmit(&[frame])?, 1);
+    assert_eq!(open.receive(64)?, 1);
+    drop(open);
+    DpdkWire::open("net_ring77")?;
+    Ok(())
+}
+
+pub(crate) fn an_interface_that_is_down_is_named() -> TestResult {
+    let mut netlink = Netlink::open()?;
+    netlink.add_veth("down0", "down1", &Namespace::current()?)?;
+    let error = refused("net_af_packet78,iface=down0")?;
+    assert!(
+        matches!(&error, OpenError::Interface(InterfaceError::Down(name)) if name == "down0"),
+        "{error}"
+    );
+    netlink.bring_up("down0")?;
+    DpdkWire::open("net_af_packet78,iface=down0")?;
+    Ok(())
+}
