@@ -15,16 +15,16 @@ const MEMORY: &str = "512";
 pub(crate) fn start() -> Result<(), OpenError> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
     // In a thread of its own: DPDK binds the one that starts it to a processor.
-    let begin = || match std::thread::spawn(|| said(|| port::start(&arguments()))).join() {
+    let begin = || match std::thread::spawn(|| with_messages(|| port::start(&arguments()))).join() {
         Ok((Ok(()), _)) => Ok(()),
-        Ok((Err(error), said)) => Err(format!("{said} ({error})")),
+        Ok((Err(error), messages)) => Err(format!("{messages} ({error})")),
         Err(_) => Err("the thread that starts it panicked".to_owned()),
     };
     STARTED.get_or_init(begin).clone().map_err(OpenError::Start)
 }
 
-/// Does something, and returns with its result what DPDK said meanwhile.
-pub(crate) fn said<T>(act: impl FnOnce() -> T) -> (T, String) {
+/// Does something, and returns with its result the last of what DPDK printed meanwhile.
+pub(crate) fn with_messages<T>(act: impl FnOnce() -> T) -> (T, String) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock();
     let (result, log) = port::logged(act);

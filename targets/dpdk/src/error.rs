@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a wire cannot be opened. The text states what DPDK itself said, and what would help.
+/// Why a wire cannot be opened. The text has what DPDK itself printed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -16,7 +16,7 @@ pub enum OpenError {
     #[error("DPDK does not start: {0}")]
     Start(String),
     /// No driver takes the device.
-    #[error("DPDK opens no port on `{device}` ({error}): {said}")]
+    #[error("DPDK opens no port on `{device}` ({error}): {messages}")]
     Probe {
         /// The device.
         device: String,
@@ -24,13 +24,16 @@ pub enum OpenError {
         #[source]
         error: io::Error,
         /// What DPDK printed.
-        said: String,
+        messages: String,
     },
+    /// The process has a port on it.
+    #[error("this process has a port on `{0}` already: close that first, or give the device another number")]
+    Busy(String),
     /// The interface that the port stands on is none for a stack.
     #[error(transparent)]
     Interface(#[from] hawser_host::OpenError),
     /// The port does not start.
-    #[error("DPDK cannot set up the port `{device}` ({error}): {said}")]
+    #[error("DPDK cannot set up the port `{device}` ({error}): {messages}")]
     Port {
         /// The device.
         device: String,
@@ -38,7 +41,7 @@ pub enum OpenError {
         #[source]
         error: io::Error,
         /// What DPDK printed.
-        said: String,
+        messages: String,
     },
     /// Anything else.
     #[error("cannot {action}: {error}")]

@@ -29,7 +29,7 @@ pub(crate) struct Info {
     pub(crate) interface: u32,
     /// Queues of each direction, at most.
     pub(crate) queues: u16,
-    /// It completes checksums of TCP and UDP.
+    /// It completes checksums of the protocols numbered 6 and 17.
     pub(crate) sums: bool,
     /// It verifies them.
     pub(crate) verifies: bool,
@@ -93,7 +93,7 @@ fn check(status: c_int) -> io::Result<()> {
     }
 }
 
-/// Does something, and returns with its result what DPDK printed. One caller at a time: `environment::said`.
+/// Does something, and returns with its result what DPDK printed. One caller at a time: `environment::with_messages`.
 pub(crate) fn logged<T>(act: impl FnOnce() -> T) -> (T, String) {
     let mut text = vec![0; 4096];
     // SAFETY: the callers take turns.
@@ -319,7 +319,7 @@ impl Frame {
         true
     }
 
-    /// Has the port complete the checksum of TCP or UDP, whose header starts at `transport`; the network's at `network`.
+    /// Has the port complete the checksum of the protocol numbered 6, or 17 where `udp`, whose header starts at `transport`; the network's at `network`.
     pub(crate) fn complete(&mut self, ipv4: bool, udp: bool, network: u16, transport: u16) {
         // SAFETY: the frame is ours.
         unsafe { hw_complete(self.0.as_ptr(), ipv4, udp, network, transport) }

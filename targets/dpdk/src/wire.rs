@@ -60,21 +60,24 @@ impl DpdkWire {
             return Err(OpenError::Name(device.to_owned()));
         }
         environment::start()?;
-        let (probed, said) = environment::said(|| Probed::new(device));
-        let probed = probed.map_err(|error| OpenError::Probe {
-            device: device.to_owned(),
-            error,
-            said,
+        let (probed, messages) = environment::with_messages(|| Probed::new(device));
+        let probed = probed.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OpenError::Busy(device.to_owned()),
+            _ => OpenError::Probe {
+                device: device.to_owned(),
+                error,
+                messages,
+            },
         })?;
         let info = probed
             .info()
             .map_err(OpenError::io("read what the port offers"))?;
         let is_shared = info.interface != 0;
-        let (port, said) = environment::said(|| probed.open(&info, is_shared));
+        let (port, messages) = environment::with_messages(|| probed.open(&info, is_shared));
         let port = port.map_err(|error| OpenError::Port {
             device: device.to_owned(),
             error,
-            said,
+            messages,
         })?;
         let (mut own, mut mtu) = (info.mac, u32::from(info.mtu));
         let interface = is_shared
@@ -164,7 +167,7 @@ impl DpdkWire {
         Some(built)
     }
 
-    /// The head of a frame whose checksum is left to complete: the port does that for TCP and UDP.
+    /// The head of a frame whose checksum is left to complete: the port does that for the protocols numbered 6 and 17.
     fn with_sum(&mut self, frame: &TxFrame, start: usize, field: usize) -> Option<Frame> {
         let head = &frame.head;
         if start > field || field + 2 > head.len() {

@@ -211,6 +211,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "targets/xdp",
         to: &["stack/engine", "targets/host", "targets/capabilities", "lang/ir"],
     },
+    // A wire of the host by DPDK reads interfaces as the host's others do.
+    Rule {
+        from: "targets/dpdk",
+        to: &["stack/engine", "targets/host"],
+    },
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
         from: "targets/sim",
@@ -431,6 +436,7 @@ mod tests {
             ("stack/load", "stack/engine"),
             ("targets/host", "stack/engine"),
             ("targets/xdp", "targets/host"),
+            ("targets/dpdk", "targets/host"),
             ("targets/sim", "lang/ir"),
             ("hawser", "targets/capabilities"),
             ("stack/engine", "lang/ir"),
