@@ -199,13 +199,12 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
         status = rte_eth_tx_queue_setup(port->id, 0, send, socket, NULL);
     if (status == 0)
         status = rte_eth_dev_start(port->id);
-    if (status == 0 && promiscuous) {
-        status = rte_eth_promiscuous_enable(port->id);
-        // A driver that has no such thing receives all.
-        if (status == -ENOTSUP)
-            status = 0;
-    }
-    return status;
+    if (status < 0)
+        return status;
+    // Neighbours are solicited by multicast (RFC 4861).
+    status = promiscuous ? rte_eth_promiscuous_enable(port->id) : rte_eth_allmulticast_enable(port->id);
+    // A driver that has no such thing receives all.
+    return status == -ENOTSUP ? 0 : status;
 }
 
 static void free_pools(struct hw_port *port) {

@@ -84,12 +84,12 @@ unsafe extern "C" {
     fn hw_drop(frames: *mut *mut c_void, count: u16);
 }
 
-/// A status of C: a negative errno, or not.
+/// A status of C: a negative errno, or not. Drivers fail with -1 for any reason.
 fn check(status: c_int) -> io::Result<()> {
-    if status < 0 {
-        Err(io::Error::from_raw_os_error(-status))
-    } else {
-        Ok(())
+    match status {
+        -1 => Err(io::Error::other("no reason given")),
+        ..0 => Err(io::Error::from_raw_os_error(-status)),
+        _ => Ok(()),
     }
 }
 

@@ -56,7 +56,13 @@ impl DpdkWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(device: &str) -> Result<DpdkWire, OpenError> {
-        if device.is_empty() || !device.bytes().all(|byte| byte.is_ascii_graphic()) {
+        // DPDK does not survive all that it could be given: `bus=vdev` in place of a name.
+        let name = device.split(',').next().unwrap_or_default();
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+        if name.is_empty()
+            || !name.bytes().all(is_name)
+            || !device.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             return Err(OpenError::Name(device.to_owned()));
         }
         environment::start()?;

@@ -11,7 +11,16 @@ fn refused(device: &str) -> TestResult<OpenError> {
 }
 
 pub(crate) fn what_is_no_device_is_named() -> TestResult {
-    for device in ["", "net_ring0 net_ring1", "net_ring0\n", "n\0t", "netz_ß0"] {
+    for device in [
+        "",
+        ",",
+        "bus=vdev",
+        "class=eth",
+        "net_ring0 net_ring1",
+        "net_ring0\n",
+        "n\0t",
+        "netz_ß0",
+    ] {
         assert!(matches!(refused(device)?, OpenError::Name(name) if name == device));
     }
     Ok(())
