@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -153,11 +155,11 @@ static struct rte_mempool *pool(uint16_t port, unsigned count, uint16_t place, u
 
 // Pools of ports that are closed, of which another port (net_ring) may still hold frames.
 static struct rte_mempool *closed[64];
-static pthread_mutex_t closing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t closed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Frees a pool, once all of its frames are back. Beyond what there is room to remember, it is left.
 static void free_pool(struct rte_mempool *pool) {
-    pthread_mutex_lock(&closing);
+    pthread_mutex_lock(&closed_lock);
     for (size_t i = 0; i < RTE_DIM(closed); i++) {
         if (closed[i] == NULL) {
             closed[i] = pool;
@@ -168,7 +170,7 @@ static void free_pool(struct rte_mempool *pool) {
             closed[i] = NULL;
         }
     }
-    pthread_mutex_unlock(&closing);
+    pthread_mutex_unlock(&closed_lock);
 }
 
 static int start(struct hw_port *port, const struct hw_info *info, bool promiscuous) {
@@ -231,7 +233,13 @@ int hw_open(uint16_t id, const struct hw_info *info, bool promiscuous,
     return 0;
 }
 
-void hw_close(struct hw_port *port) {
+// A port that is being closed.
+struct closing {
+    struct hw_port *port;
+    sem_t is_done;
+};
+
+static void close_port(struct hw_port *port) {
     // What a ring still holds no driver frees; nothing may arrive for ever.
     struct rte_mbuf *frames[64];
     uint16_t count = 1;
@@ -242,6 +250,24 @@ void hw_close(struct hw_port *port) {
     rte_eth_dev_stop(port->id);
     hw_remove(port->id);
     free_pools(port);
+}
+
+static void close_now(void *argument) {
+    struct closing *closing = argument;
+    close_port(closing->port);
+    sem_post(&closing->is_done);
+}
+
+// In the thread for interrupts, where net_memif takes leave of its peer as well: it frees then what it closes here.
+void hw_close(struct hw_port *port) {
+    struct closing closing = {.port = port};
+    if (sem_init(&closing.is_done, 0, 0) < 0 || rte_eal_alarm_set(1, close_now, &closing) < 0) {
+        close_port(port);
+        return;
+    }
+    while (sem_wait(&closing.is_done) < 0)
+        continue;
+    sem_destroy(&closing.is_done);
 }
 
 int hw_counts(const struct hw_port *port, struct hw_counts *counts) {
