@@ -34,7 +34,7 @@ pub(crate) struct Args {
     engine: EngineArgs,
     /// Where the scripts run: `sim`, in virtual time; `host`, in real time over a TUN device in a network
     /// namespace of their own, for scripts of up to 3 s; `xdp`, the same over a veth pair by AF_XDP, the
-    /// program's chains in the kernel, which takes root
+    /// program's chains in the kernel, which takes root; `dpdk`, by a port of DPDK
     #[arg(long, default_value = "sim", value_parser = target)]
     target: Target,
     /// Run scripts that were written for Linux: the settings of Linux are the defaults, and declared
@@ -71,7 +71,8 @@ fn target(text: &str) -> Result<Target, String> {
         "sim" => Ok(Target::Sim),
         "host" => Ok(Target::Host),
         "xdp" => Ok(Target::Xdp),
-        _ => Err("sim, host or xdp".into()),
+        "dpdk" => Ok(Target::Dpdk),
+        _ => Err("sim, host, xdp or dpdk".into()),
     }
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match args.target {
         Target::Sim => {}
-        Target::Host => netns::enter_user_namespace().map_err(Exit::environment)?,
+        Target::Host | Target::Dpdk => netns::enter_user_namespace().map_err(Exit::environment)?,
         Target::Xdp => enter_as_root()?,
     }
     if let Some(why) = args.target.missing() {

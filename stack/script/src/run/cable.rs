@@ -1,8 +1,16 @@
-//! A script on a cable of this machine, in real time: the stack has one end of a veth pair by AF_XDP, its program's chains
-//! in the kernel, and the peer a packet socket at the other, where the kernel answers for the router.
+//! A script on a cable of this machine, in real time: the stack has one end of a veth pair, by AF_XDP with its program's
+//! chains in the kernel or by a port of DPDK, and the peer a packet socket at the other, where the kernel answers for the
+//! router.
+
+mod absent;
+#[cfg(feature = "dpdk")]
+mod dpdk;
+#[cfg(feature = "xdp")]
+mod xdp;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
@@ -10,10 +18,10 @@ use hawser_host::netns::{Namespace, Netlink, set_parameter};
 use hawser_host::peer::Peer;
 use hawser_host::{Clock, Interface};
 use hawser_time::Instant;
-use hawser_xdp::{XdpOptions, XdpWire};
 
+use super::Target;
 use super::config::Config;
-use super::device::{DeviceError, NAME, nap};
+use super::real::{DeviceError, NAME, nap};
 use super::world::World;
 
 /// The peer's end.
@@ -23,9 +31,23 @@ const ETHERNET: usize = 14;
 /// What Ethernet calls IPv4 and IPv6 (RFC 894, RFC 2464).
 const ETHER_TYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
 
+/// The wire at the stack's end.
+trait End: Wire {
+    /// The stack's Ethernet address.
+    fn mac(&self) -> [u8; 6];
+
+    /// Sleeps until a frame waits, or `limit` is over.
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()>;
+
+    /// Packets that the program's chains have handled in the kernel.
+    fn handled(&self) -> u64 {
+        0
+    }
+}
+
 /// An end of a veth pair, and a packet socket at the other.
 pub(super) struct OnCable {
-    wire: XdpWire,
+    wire: Box<dyn End>,
     peer: Peer,
     /// The Ethernet address at the peer's end.
     mac: [u8; 6],
@@ -59,7 +81,12 @@ impl Drop for Cable {
 }
 
 impl OnCable {
-    pub(super) fn open(config: &Config, program: &dyn Program) -> Result<OnCable, DeviceError> {
+    /// Lays the cable, and opens the stack's end as the target says.
+    pub(super) fn open(
+        target: Target,
+        config: &Config,
+        program: &dyn Program,
+    ) -> Result<OnCable, DeviceError> {
         let router = other(config.local);
         if router == config.remote {
             return Err(DeviceError::Router(router));
@@ -70,19 +97,13 @@ impl OnCable {
         let family = if router.is_ipv4() { "ipv4" } else { "ipv6" };
         set_parameter(&format!("net/{family}/conf/{PEER}/forwarding"), "0")?;
         cable.0.add_address(PEER, router, bits)?;
-        let options = XdpOptions {
-            addresses: vec![config.local],
-            answers: true,
-            ..XdpOptions::default()
+        let wire = match target {
+            #[cfg(feature = "xdp")]
+            Target::Xdp => xdp::open(config, program)?,
+            #[cfg(feature = "dpdk")]
+            Target::Dpdk => dpdk::open()?,
+            _ => absent::open(target, config, program)?,
         };
-        let mut wire = XdpWire::open(NAME, &options)?;
-        // Chains do not run on frames in several buffers.
-        if !wire.mode().is_in_pieces {
-            let module = program.module();
-            let c = hawser_load::emit_chains(module, hawser_xdp::chains_in_kernel(module))
-                .map_err(|error| DeviceError::Emit(error.to_string()))?;
-            wire.run_chains(module, &c)?;
-        }
         Ok(OnCable {
             wire,
             peer: Peer::open(PEER)?,
@@ -124,7 +145,7 @@ impl World for OnCable {
     }
 
     fn wire(&mut self) -> &mut dyn Wire {
-        &mut self.wire
+        &mut *self.wire
     }
 
     fn is_real(&self) -> bool {
@@ -132,7 +153,7 @@ impl World for OnCable {
     }
 
     fn handled(&self) -> u64 {
-        self.wire.handled().0
+        self.wire.handled()
     }
 
     fn inject(&mut self, frame: Vec<u8>, _seg_size: u16) -> io::Result<()> {

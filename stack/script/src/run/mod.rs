@@ -3,11 +3,10 @@
 //! * [`run`]: a script from its text to its [`Report`]
 //! * `config`, `shell`, `table`: what is set before it begins
 //! * `script`: the events, in order
-//! * `world`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, a veth pair's by AF_XDP
+//! * `world`, `real`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, a veth pair's by AF_XDP or DPDK
 //! * `flows`, `expect`, `mismatch`, `inject`: packets
 //! * `calls`, `info`, `symbols`: system calls and TCP_INFO
 
-#[cfg(feature = "xdp")]
 mod cable;
 mod calls;
 mod config;
@@ -17,6 +16,7 @@ mod flows;
 mod info;
 mod inject;
 mod mismatch;
+mod real;
 mod report;
 mod script;
 mod shell;
@@ -59,14 +59,24 @@ pub enum Target {
     Host,
     /// The same over a veth pair by AF_XDP, the program's chains in the kernel.
     Xdp,
+    /// The same over a veth pair by a port of DPDK.
+    Dpdk,
 }
 
 impl Target {
     /// Why no script runs there in this build, if so.
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
-        let is_missing = self == Target::Xdp && !cfg!(feature = "xdp");
-        is_missing.then_some(device::NO_XDP)
+        match self {
+            Target::Xdp if !cfg!(feature = "xdp") => Some(
+                "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which takes: apt-get install \
+                 clang libelf-dev zlib1g-dev pkg-config",
+            ),
+            Target::Dpdk if !cfg!(feature = "dpdk") => Some(
+                "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config",
+            ),
+            Target::Sim | Target::Host | Target::Xdp | Target::Dpdk => None,
+        }
     }
 }
 
@@ -146,7 +156,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     let program = program(&mut config, bench.program).map_err(|error| wrong(start, error.to_string()))?;
     let mut world: Box<dyn World> = match bench.target {
         Target::Sim => Box::new(Virtual::new(config.mtu)),
-        Target::Host | Target::Xdp => {
+        Target::Host | Target::Xdp | Target::Dpdk => {
             if script::length(&script.events) > MAX_TIME_ON_HOST {
                 let what = "scripts of more than 3 s on a device".to_owned();
                 return Err(Verdict::Unsupported(failure(start, what)));
@@ -180,6 +190,10 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     setup.limits.first_bytes = setup.limits.tx_bytes;
     let now = world.now();
     let caps = world.wire().caps().clone();
+    if caps.mtu < config.mtu {
+        let what = format!("packets of more than {} bytes on this device", caps.mtu);
+        return Err(Verdict::Unsupported(failure(start, what)));
+    }
     let mut stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
     if let Some(observe) = bench.observe {
         observe(now, &mut stack);

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use hawser_host::netns::Namespace;
 use hawser_load::{Engine, Loaded};
-use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, run};
+use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, Verdict, run};
+use hawser_testing::TestResult;
 
 /// How often a script may begin anew: a machine that wakes nobody in time is no fault of the stack's.
 const ATTEMPTS: usize = 4;
@@ -24,8 +25,17 @@ pub(crate) fn passes(name: &str, target: Target) -> Result<Report, String> {
     Err(last)
 }
 
+/// What does not happen as written fails on a device, too.
+pub(crate) fn a_wrong_script_fails(target: Target) -> TestResult {
+    let text = "0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n";
+    match judge(text, target)?.verdict {
+        Verdict::Failed(_) => Ok(()),
+        _ => Err("a segment that acknowledges 2 was not missed".into()),
+    }
+}
+
 /// Runs a script in a fresh network namespace.
-pub(crate) fn judge(text: &str, target: Target) -> Result<Report, String> {
+fn judge(text: &str, target: Target) -> Result<Report, String> {
     let namespace = Namespace::create().map_err(|error| error.to_string())?;
     namespace
         .run(|| run_here(text, target))
