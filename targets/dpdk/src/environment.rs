@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity};
 
 use crate::OpenError;
 use crate::port;
@@ -53,6 +53,12 @@ fn arguments() -> Vec<String> {
     // By this its folder is called, which is removed again.
     arguments.push(format!("--file-prefix=hawser-{}", std::process::id()));
     arguments
+}
+
+/// Whether the thread has what ports on the host's interfaces take, as far as the kernel says.
+pub(crate) fn has_privilege() -> bool {
+    let needed = CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN;
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
 fn has_huge_pages() -> bool {

@@ -26,6 +26,17 @@ pub enum OpenError {
         /// What DPDK printed.
         messages: String,
     },
+    /// No driver takes the device, and the process lacks what drivers of the host's interfaces need.
+    #[error(
+        "DPDK opens no port on `{device}`: {messages}; this process lacks CAP_NET_RAW and CAP_NET_ADMIN, which ports on \
+         interfaces take: run inside namespaces of your own (unshare --map-root-user --net), or as root"
+    )]
+    Permission {
+        /// The device.
+        device: String,
+        /// What DPDK printed.
+        messages: String,
+    },
     /// The process has a port on it.
     #[error("this process has a port on `{0}` already: close that first, or give the device another number")]
     Busy(String),

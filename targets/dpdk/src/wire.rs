@@ -69,6 +69,11 @@ impl DpdkWire {
         let (probed, messages) = environment::with_messages(|| Probed::new(device));
         let probed = probed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenError::Busy(device.to_owned()),
+            // `net_…` is what drivers of virtual devices are called.
+            _ if device.starts_with("net_") && !environment::has_privilege() => {
+                let device = device.to_owned();
+                OpenError::Permission { device, messages }
+            }
             _ => OpenError::Probe {
                 device: device.to_owned(),
                 error,

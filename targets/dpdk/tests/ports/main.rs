@@ -20,6 +20,7 @@ const TESTS: &[Test] = tests![
     frames::what_a_port_does_not_take_is_refused,
     refusal::what_is_no_device_is_named,
     refusal::what_dpdk_says_is_in_the_error,
+    refusal::without_privilege_what_helps_is_named,
     refusal::a_device_in_use_stays,
     refusal::an_interface_that_is_down_is_named,
     lifetime::a_killed_process_leaves_nothing,

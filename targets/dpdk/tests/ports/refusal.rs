@@ -5,6 +5,7 @@ use hawser_engine::wire::{TxFrame, Wire};
 use hawser_host::OpenError as InterfaceError;
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_testing::TestResult;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 fn refused(device: &str) -> TestResult<OpenError> {
     Ok(DpdkWire::open(device).err().ok_or(format!("`{device}` opens"))?)
@@ -38,6 +39,20 @@ pub(crate) fn what_dpdk_says_is_in_the_error() -> TestResult {
         let text = error.to_string();
         assert!(text.contains(device) && text.contains(message), "{text}");
     }
+    Ok(())
+}
+
+/// Without a capability in the thread: that is the lack which is named.
+pub(crate) fn without_privilege_what_helps_is_named() -> TestResult {
+    let mut sets = capabilities(None)?;
+    sets.effective = CapabilitySet::empty();
+    set_capabilities(None, sets)?;
+    let error = refused("net_af_packet79,iface=lo")?.to_string();
+    assert!(
+        error.contains("CAP_NET_RAW") && error.contains("unshare"),
+        "{error}"
+    );
+    DpdkWire::open("net_ring79")?;
     Ok(())
 }
 
