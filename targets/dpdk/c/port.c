@@ -136,7 +136,6 @@ int hw_info(uint16_t port, struct hw_info *info) {
     *info = (struct hw_info){
         .mtu = mtu,
         .interface = device.if_index,
-        .queues = RTE_MIN(device.max_rx_queues, device.max_tx_queues),
         .sums = (device.tx_offload_capa & sums) == sums,
         .verifies = (device.rx_offload_capa & verifies) == verifies,
         .gathers = device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
@@ -292,7 +291,7 @@ uint16_t hw_receive(struct hw_port *port, struct hw_received *frames, uint16_t m
             .head = rte_pktmbuf_mtod(frame, uint8_t *),
             .head_len = frame->data_len,
             .tail_len = frame->pkt_len - frame->data_len,
-            .csum = sum == RTE_MBUF_F_RX_L4_CKSUM_GOOD ? HW_GOOD : HW_UNVERIFIED,
+            .is_verified = sum == RTE_MBUF_F_RX_L4_CKSUM_GOOD,
         };
     }
     return count;

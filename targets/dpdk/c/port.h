@@ -17,15 +17,10 @@ struct hw_info {
     uint16_t mtu;
     // The interface of the host that the port stands on; 0: none.
     uint32_t interface;
-    // Its queues of each direction, at most.
-    uint16_t queues;
     // The port completes checksums of TCP and UDP; it verifies them; it sends frames in several pieces; the processor
     // moves its bytes, so that they may lie anywhere.
     bool sums, verifies, gathers, copies;
 };
-
-// How a received frame's checksum stands.
-enum { HW_UNVERIFIED, HW_GOOD };
 
 // A received frame.
 struct hw_received {
@@ -35,7 +30,8 @@ struct hw_received {
     uint32_t head_len;
     // Bytes in further pieces.
     uint32_t tail_len;
-    uint8_t csum;
+    // The port has verified its checksum.
+    bool is_verified;
 };
 
 // What a port has counted.

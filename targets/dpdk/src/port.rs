@@ -27,8 +27,6 @@ pub(crate) struct Info {
     pub(crate) mtu: u16,
     /// The number of the host's interface that it stands on; 0: none.
     pub(crate) interface: u32,
-    /// Queues of each direction, at most.
-    pub(crate) queues: u16,
     /// It completes checksums of the protocols numbered 6 and 17.
     pub(crate) sums: bool,
     /// It verifies them.
@@ -47,7 +45,7 @@ struct Received {
     head: *const u8,
     head_len: u32,
     tail_len: u32,
-    csum: u8,
+    is_verified: bool,
 }
 
 #[repr(C)]
@@ -264,7 +262,7 @@ impl Batch {
 
     /// Whether the port has verified the frame's checksum.
     pub(crate) fn is_verified(&self, i: usize) -> bool {
-        self.0[i].csum == 1
+        self.0[i].is_verified
     }
 
     /// Bytes behind the first piece of a frame.

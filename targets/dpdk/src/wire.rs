@@ -39,6 +39,8 @@ pub struct DpdkWire {
     places: Vec<Range<usize>>,
     at: Instant,
     waiting: Vec<Frame>,
+    /// Memory for a head whose checksum is completed here.
+    head: Vec<u8>,
     port: Port,
     /// Payload stays where it lies until the port has sent it.
     refers: bool,
@@ -111,6 +113,7 @@ impl DpdkWire {
             places: Vec::new(),
             at: Instant::default(),
             waiting: Vec::with_capacity(2 * WAITING),
+            head: Vec::new(),
             port,
             refers: info.gathers && info.copies,
             caps,
@@ -193,12 +196,12 @@ impl DpdkWire {
         }
         let sum = frame.payload.iter().map(|piece| piece.bytes());
         let sum = sum.fold(Sum::default().with(&head[start..]), Sum::with);
-        let mut head = head.clone();
-        head[field..field + 2].copy_from_slice(&sum.complement());
-        self.port.frame(&head)
+        self.head.clone_from(head);
+        self.head[field..field + 2].copy_from_slice(&sum.complement());
+        self.port.frame(&self.head)
     }
 
-    /// Sends what waits.
+    /// Sends frames that the port had no room for before.
     fn send_waiting(&mut self) {
         let sent = self.port.send(&mut self.waiting);
         self.counters.sent += sent as u64;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hawser_dpdk::DpdkWire;
 use hawser_engine::wire::{PayRef, TxFrame, Wire};
-use hawser_testing::TestResult;
+use hawser_host::peer::Peer;
+use hawser_host::{TunOptions, TunWire};
+use hawser_testing::{TestResult, internet_checksum, skip};
 
 /// How long anything may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ fn carry(from: &mut DpdkWire, to: Option<&mut DpdkWire>, frames: &[TxFrame]) -> 
         }
         wire.release();
         if to.is_some() {
-            // What waits leaves when the wire is polled.
+            // Frames that found no room leave when the wire is polled.
             assert_eq!(from.receive(64)?, 0, "nobody sends to it");
         }
         if begin.elapsed() > TIMEOUT {
@@ -145,6 +147,39 @@ pub(crate) fn nothing_is_left_of_a_closed_port() -> TestResult {
     }
     assert_eq!(ended.load(Ordering::Relaxed), 20);
     Ok(())
+}
+
+/// The checksum of a protocol that no port completes, behind the header of an IPv4 packet: summed with its field in place,
+/// the bytes give nothing but ones (RFC 1071).
+pub(crate) fn sums_that_a_port_does_not_know_are_completed() -> TestResult {
+    if TunWire::open("probe1", TunOptions::default()).is_err() {
+        skip("checksums through a TAP device", "/dev/net/tun may not be opened");
+        return Ok(());
+    }
+    let mut wire = DpdkWire::open(&format!("{},iface=sums0", named("net_tap")))?;
+    assert!(wire.caps().tx_csum);
+    let mut peer = Peer::open("sums0")?;
+    let mut sent = frame(&[&[9; 301], &[5; 300]]);
+    sent.head[12..].copy_from_slice(&[0x08, 0x00]);
+    // The protocol is one for experiments (RFC 3692); its header is ports and a checksum.
+    sent.head.extend([
+        0x45, 0, 2, 0x75, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    sent.head.extend([1, 2, 3, 4, 0, 0, 0, 0]);
+    sent.csum = Some((34, 38));
+    assert_eq!(wire.transmit(&[sent])?, 1);
+    let begin = Instant::now();
+    while begin.elapsed() < TIMEOUT {
+        if let Some(frame) = peer.receive()?
+            && frame[..12] == [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]
+        {
+            assert_eq!(frame.len(), 14 + 20 + 8 + 601);
+            assert_ne!(frame[38..40], [0, 0]);
+            assert_eq!(internet_checksum(&[&frame[34..]]), [0, 0]);
+            return Ok(());
+        }
+    }
+    Err("the frame did not arrive".into())
 }
 
 pub(crate) fn what_a_port_does_not_take_is_refused() -> TestResult {
