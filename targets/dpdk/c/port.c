@@ -19,8 +19,9 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
-// Frames that a queue holds.
+// Frames that a queue holds, and one whose frames may be super-segments.
 #define DESCRIPTORS 1024
+#define JOINED_DESCRIPTORS 256
 // Frames that threads hold in stores of their own.
 #define CACHE 256
 // Bytes of an Ethernet header.
@@ -132,14 +133,23 @@ int hw_info(uint16_t port, struct hw_info *info) {
     if (status < 0)
         return status;
     const uint64_t sums = RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+    const uint64_t cuts = sums | RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     const uint64_t verifies = RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+    // The other end of net_virtio_user reads what DPDK's memory holds, as adapters do.
+    bool is_shared = strcmp(device.driver_name, "net_virtio_user") == 0;
+    // net_tap cuts by itself, IPv4 alone, and nothing whose packets have the length of the MTU.
+    bool is_tap = strcmp(device.driver_name, "net_tap") == 0;
+    bool gathers = device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     *info = (struct hw_info){
         .mtu = mtu,
         .interface = device.if_index,
+        // A driver that states no limit has none.
+        .pieces = !gathers ? 1 : device.tx_desc_lim.nb_seg_max == 0 ? UINT16_MAX : device.tx_desc_lim.nb_seg_max,
         .sums = (device.tx_offload_capa & sums) == sums,
         .verifies = (device.rx_offload_capa & verifies) == verifies,
-        .gathers = device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
-        .copies = rte_dev_bus(device.device) == rte_bus_find_by_name("vdev"),
+        .cuts = (device.tx_offload_capa & cuts) == cuts && !is_tap,
+        .joins = device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TCP_LRO,
+        .copies = rte_dev_bus(device.device) == rte_bus_find_by_name("vdev") && !is_shared,
     };
     memcpy(info->mac, mac.addr_bytes, sizeof info->mac);
     return 0;
@@ -174,22 +184,32 @@ static void free_pool(struct rte_mempool *pool) {
 
 static int start(struct hw_port *port, const struct hw_info *info, bool promiscuous) {
     uint16_t send = DESCRIPTORS;
+    struct rte_eth_dev_info device;
     struct rte_eth_conf conf = {0};
-    port->depth = DESCRIPTORS;
+    int status = rte_eth_dev_info_get(port->id, &device);
+    if (status < 0)
+        return status;
+    port->depth = info->joins ? JOINED_DESCRIPTORS : DESCRIPTORS;
     conf.rxmode.mtu = info->mtu;
+    conf.rxmode.max_lro_pkt_size = device.max_lro_pkt_size;
     if (info->verifies)
         conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
     if (info->sums)
         conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-    if (info->gathers)
+    if (info->pieces > 1)
         conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    int status = rte_eth_dev_configure(port->id, 1, 1, &conf);
+    if (info->cuts)
+        conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
+    if (info->joins)
+        conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TCP_LRO;
+    status = rte_eth_dev_configure(port->id, 1, 1, &conf);
     if (status == 0)
         status = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &port->depth, &send);
     if (status < 0)
         return status;
     uint16_t room = RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MBUF_DEFAULT_DATAROOM, info->mtu + ETHERNET + 8);
-    port->arrivals = pool(port->id, port->depth + 2 * CACHE, 0, room);
+    // A super-segment that is received lies in one piece, but for a few bytes of the longest.
+    port->arrivals = pool(port->id, port->depth + 2 * CACHE, 0, info->joins ? UINT16_MAX : room);
     port->heads = pool(port->id, send + 2 * CACHE, 0, room);
     port->pieces = pool(port->id, 2 * send + 2 * CACHE, RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0);
     if (port->arrivals == NULL || port->heads == NULL || port->pieces == NULL)
@@ -291,7 +311,8 @@ uint16_t hw_receive(struct hw_port *port, struct hw_received *frames, uint16_t m
             .head = rte_pktmbuf_mtod(frame, uint8_t *),
             .head_len = frame->data_len,
             .tail_len = frame->pkt_len - frame->data_len,
-            .is_verified = sum == RTE_MBUF_F_RX_L4_CKSUM_GOOD,
+            .seg_size = frame->ol_flags & RTE_MBUF_F_RX_LRO ? frame->tso_segsz : 0,
+            .is_verified = sum == RTE_MBUF_F_RX_L4_CKSUM_GOOD || sum == RTE_MBUF_F_RX_L4_CKSUM_NONE,
         };
     }
     return count;
@@ -313,7 +334,7 @@ struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t le
     struct rte_mbuf *frame = rte_pktmbuf_alloc(port->heads);
     if (frame == NULL)
         return NULL;
-    uint8_t *to = hw_append(frame, len);
+    char *to = rte_pktmbuf_append(frame, len);
     if (to == NULL) {
         rte_pktmbuf_free(frame);
         return NULL;
@@ -322,7 +343,25 @@ struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t le
     return frame;
 }
 
-uint8_t *hw_append(struct rte_mbuf *frame, uint16_t len) { return (uint8_t *)rte_pktmbuf_append(frame, len); }
+bool hw_append(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
+    while (len > 0) {
+        struct rte_mbuf *last = rte_pktmbuf_lastseg(frame);
+        // What is referred to is not written to.
+        uint16_t room = RTE_MBUF_DIRECT(last) ? rte_pktmbuf_tailroom(last) : 0;
+        if (room == 0) {
+            last = rte_pktmbuf_alloc(port->heads);
+            if (last == NULL)
+                return false;
+            rte_pktmbuf_chain(frame, last);
+            continue;
+        }
+        uint16_t part = RTE_MIN(room, len);
+        memcpy(rte_pktmbuf_append(frame, part), bytes, part);
+        bytes += part;
+        len -= part;
+    }
+    return true;
+}
 
 void *hw_refer(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
     struct rte_mbuf *piece = rte_pktmbuf_alloc(port->pieces);
@@ -347,9 +386,21 @@ void hw_complete(struct rte_mbuf *frame, bool ipv4, bool udp, uint16_t network, 
                        (udp ? RTE_MBUF_F_TX_UDP_CKSUM : RTE_MBUF_F_TX_TCP_CKSUM);
 }
 
-uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count) {
+void hw_cut(struct rte_mbuf *frame, uint16_t head, uint16_t size) {
+    frame->l4_len = head - frame->l2_len - frame->l3_len;
+    frame->tso_segsz = size;
+    frame->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
+}
+
+uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count, uint16_t *refused) {
     join();
-    return rte_eth_tx_burst(port->id, 0, frames, count);
+    // Writes what the driver expects in checksum fields, once more for frames that were not sent before.
+    uint16_t ready = rte_eth_tx_prepare(port->id, 0, frames, count);
+    uint16_t sent = rte_eth_tx_burst(port->id, 0, frames, ready);
+    *refused = sent == ready && ready < count;
+    if (*refused)
+        rte_pktmbuf_free(frames[ready]);
+    return sent + *refused;
 }
 
 void hw_drop(struct rte_mbuf **frames, uint16_t count) { rte_pktmbuf_free_bulk(frames, count); }

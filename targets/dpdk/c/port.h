@@ -17,9 +17,11 @@ struct hw_info {
     uint16_t mtu;
     // The interface of the host that the port stands on; 0: none.
     uint32_t interface;
-    // The port completes checksums of TCP and UDP; it verifies them; it sends frames in several pieces; the processor
-    // moves its bytes, so that they may lie anywhere.
-    bool sums, verifies, gathers, copies;
+    // Pieces that a frame to send may have.
+    uint16_t pieces;
+    // The port completes checksums of TCP and UDP; it verifies them; it cuts super-segments of TCP; it may join what it
+    // receives to such; the processor moves its bytes, so that they may lie anywhere.
+    bool sums, verifies, cuts, joins, copies;
 };
 
 // A received frame.
@@ -30,7 +32,9 @@ struct hw_received {
     uint32_t head_len;
     // Bytes in further pieces.
     uint32_t tail_len;
-    // The port has verified its checksum.
+    // For a super-segment: payload bytes of each packet but the last; 0 for one packet.
+    uint16_t seg_size;
+    // The port has verified its checksum, or it comes from this machine and is not complete.
     bool is_verified;
 };
 
@@ -66,17 +70,20 @@ uint16_t hw_receive(struct hw_port *port, struct hw_received *frames, uint16_t m
 void hw_copy_tail(const struct hw_received *frame, uint8_t *to);
 void hw_release(const struct hw_received *frames, uint16_t count);
 
-// A frame with its first bytes; null when memory has run out, as in the next two.
+// A frame with its first bytes; null when memory has run out, or there are too many.
 struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t len);
-// Room for more bytes of a frame behind the last.
-uint8_t *hw_append(struct rte_mbuf *frame, uint16_t len);
-// Puts bytes behind a frame, which stay where they are. Returns a place of `HW_PLACE` bytes for what keeps them.
+// Copies bytes behind a frame. False when memory has run out.
+bool hw_append(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len);
+// Puts bytes behind a frame, which stay where they are. Returns a place of `HW_PLACE` bytes for what keeps them, or null
+// when memory has run out.
 void *hw_refer(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len);
 enum { HW_PLACE = 32 };
 // The port is to complete a checksum.
 void hw_complete(struct rte_mbuf *frame, bool ipv4, bool udp, uint16_t network, uint16_t transport);
-// Sends frames from the front, and returns how many.
-uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count);
+// And to cut the frame, whose headers are `head` bytes long, to packets with `size` bytes of payload.
+void hw_cut(struct rte_mbuf *frame, uint16_t head, uint16_t size);
+// Sends frames from the front, and returns how many are done with; `refused` of them the port cannot send at all.
+uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count, uint16_t *refused);
 void hw_drop(struct rte_mbuf **frames, uint16_t count);
 
 #endif

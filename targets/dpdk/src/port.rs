@@ -27,12 +27,16 @@ pub(crate) struct Info {
     pub(crate) mtu: u16,
     /// The number of the host's interface that it stands on; 0: none.
     pub(crate) interface: u32,
+    /// Pieces that a frame to send may have.
+    pub(crate) pieces: u16,
     /// It completes checksums of the protocols numbered 6 and 17.
     pub(crate) sums: bool,
     /// It verifies them.
     pub(crate) verifies: bool,
-    /// It sends frames in several pieces.
-    pub(crate) gathers: bool,
+    /// It cuts super-segments of the protocol numbered 6.
+    pub(crate) cuts: bool,
+    /// It may join what it receives to such.
+    pub(crate) joins: bool,
     /// The processor moves its bytes, so that they may lie anywhere.
     pub(crate) copies: bool,
 }
@@ -45,6 +49,7 @@ struct Received {
     head: *const u8,
     head_len: u32,
     tail_len: u32,
+    seg_size: u16,
     is_verified: bool,
 }
 
@@ -75,10 +80,11 @@ unsafe extern "C" {
     fn hw_copy_tail(frame: *const Received, to: *mut u8);
     fn hw_release(frames: *const Received, count: u16);
     fn hw_frame(port: *mut c_void, head: *const u8, len: u16) -> *mut c_void;
-    fn hw_append(frame: *mut c_void, len: u16) -> *mut u8;
+    fn hw_append(port: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> bool;
     fn hw_refer(port: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> *mut c_void;
     fn hw_complete(frame: *mut c_void, ipv4: bool, udp: bool, network: u16, transport: u16);
-    fn hw_send(port: *mut c_void, frames: *mut *mut c_void, count: u16) -> u16;
+    fn hw_cut(frame: *mut c_void, head: u16, size: u16);
+    fn hw_send(port: *mut c_void, frames: *mut *mut c_void, count: u16, refused: *mut u16) -> u16;
     fn hw_drop(frames: *mut *mut c_void, count: u16);
 }
 
@@ -207,6 +213,15 @@ impl Port {
         NonNull::new(frame).map(Frame)
     }
 
+    /// Copies bytes behind a frame. False where memory has run out.
+    pub(crate) fn append(&mut self, frame: &mut Frame, bytes: &[u8]) -> bool {
+        let Ok(len) = u16::try_from(bytes.len()) else {
+            return false;
+        };
+        // SAFETY: the port is open, the frame is ours, and so many bytes are there.
+        unsafe { hw_append(self.0.as_ptr(), frame.0.as_ptr(), bytes.as_ptr(), len) }
+    }
+
     /// Puts payload behind a frame where it lies. False where memory has run out, or it is too long for one reference.
     pub(crate) fn refer(&mut self, frame: &mut Frame, payload: &PayRef) -> bool {
         let Ok(len) = u16::try_from(payload.len()) else {
@@ -223,14 +238,17 @@ impl Port {
         true
     }
 
-    /// Sends frames from the front, which leave the list. The others stay.
-    pub(crate) fn send(&mut self, frames: &mut Vec<Frame>) -> usize {
+    /// Sends frames from the front, which leave the list; the others stay. Returns how many left it, and how many of those
+    /// the port cannot send at all.
+    pub(crate) fn send(&mut self, frames: &mut Vec<Frame>) -> (usize, usize) {
         let count = frames.len().min(usize::from(u16::MAX)) as u16;
+        let mut refused = 0;
         // SAFETY: a `Frame` is a pointer, and C takes as many as it returns.
-        let sent = unsafe { hw_send(self.0.as_ptr(), frames.as_mut_ptr().cast(), count) };
-        let sent = usize::from(sent.min(count));
-        frames.drain(..sent).for_each(std::mem::forget);
-        sent
+        let done =
+            unsafe { hw_send(self.0.as_ptr(), frames.as_mut_ptr().cast(), count, &raw mut refused) };
+        let done = usize::from(done.min(count));
+        frames.drain(..done).for_each(std::mem::forget);
+        (done, usize::from(refused))
     }
 }
 
@@ -263,6 +281,11 @@ impl Batch {
     /// Whether the port has verified the frame's checksum.
     pub(crate) fn is_verified(&self, i: usize) -> bool {
         self.0[i].is_verified
+    }
+
+    /// For a super-segment: payload bytes of each packet but the last; 0 for one packet.
+    pub(crate) fn seg_size(&self, i: usize) -> u16 {
+        self.0[i].seg_size
     }
 
     /// Bytes behind the first piece of a frame.
@@ -301,26 +324,16 @@ pub(crate) struct Frame(NonNull<c_void>);
 unsafe impl Send for Frame {}
 
 impl Frame {
-    /// Copies bytes behind the last. False where there is no room.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> bool {
-        let Ok(len) = u16::try_from(bytes.len()) else {
-            return false;
-        };
-        // SAFETY: the frame is ours, and C returns room for so many bytes, or null.
-        unsafe {
-            let to = hw_append(self.0.as_ptr(), len);
-            if to.is_null() {
-                return false;
-            }
-            ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-        }
-        true
-    }
-
     /// Has the port complete the checksum of the protocol numbered 6, or 17 where `udp`, whose header starts at `transport`; the network's at `network`.
     pub(crate) fn complete(&mut self, ipv4: bool, udp: bool, network: u16, transport: u16) {
         // SAFETY: the frame is ours.
         unsafe { hw_complete(self.0.as_ptr(), ipv4, udp, network, transport) }
+    }
+
+    /// Has it cut the frame, whose headers are `head` bytes long, to packets with `size` bytes of payload; after `complete`.
+    pub(crate) fn cut(&mut self, head: u16, size: u16) {
+        // SAFETY: the frame is ours.
+        unsafe { hw_cut(self.0.as_ptr(), head, size) }
     }
 }
 

@@ -13,7 +13,7 @@ use hawser_time::Instant;
 use crate::OpenError;
 use crate::environment;
 use crate::pace::Pace;
-use crate::port::{BATCH, Batch, Frame, Port, Probed};
+use crate::port::{BATCH, Batch, Frame, Info, Port, Probed};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -42,8 +42,8 @@ pub struct DpdkWire {
     /// Memory for a head whose checksum is completed here.
     head: Vec<u8>,
     port: Port,
-    /// Payload stays where it lies until the port has sent it.
-    refers: bool,
+    /// Payload stays where it lies until the port has sent it, in frames of no more pieces than this; 0: it is copied.
+    pieces: usize,
     caps: Caps,
     counters: WireCounters,
     pace: Pace,
@@ -104,7 +104,7 @@ impl DpdkWire {
             medium: Medium::Ethernet(own),
             mtu,
             tx_csum: info.sums,
-            gso_max: 0,
+            gso_max: if info.cuts { longest(&info) } else { 0 },
             rx_queue_bytes: u64::from(port.depth()) * u64::from(mtu),
         };
         Ok(DpdkWire {
@@ -115,7 +115,7 @@ impl DpdkWire {
             waiting: Vec::with_capacity(2 * WAITING),
             head: Vec::new(),
             port,
-            refers: info.gathers && info.copies,
+            pieces: if info.copies { usize::from(info.pieces) } else { 0 },
             caps,
             counters: WireCounters::default(),
             pace: Pace::new().map_err(OpenError::io("make a timer"))?,
@@ -161,18 +161,17 @@ impl DpdkWire {
         self.pace.wait(limit)
     }
 
-    /// Builds a frame. Nothing where memory has run out.
+    /// Builds a frame. Nothing where memory has run out, or the port could not cut it.
     fn build(&mut self, frame: &TxFrame) -> Option<Frame> {
         let mut built = match frame.csum {
             Some((start, field)) => self.with_sum(frame, usize::from(start), usize::from(field)),
-            None => self.port.frame(&frame.head),
+            None => (frame.gso_size == 0).then(|| self.port.frame(&frame.head))?,
         }?;
-        let payload = frame.len() - frame.head.len();
-        let refers = self.refers && payload > SMALL;
+        let refers = frame.len() - frame.head.len() > SMALL && frame.payload.len() < self.pieces;
         for piece in frame.payload.iter().filter(|piece| !piece.is_empty()) {
             let is_whole = match refers {
                 true => self.port.refer(&mut built, piece),
-                false => built.append(piece.bytes()),
+                false => self.port.append(&mut built, piece.bytes()),
             };
             if !is_whole {
                 return None;
@@ -192,7 +191,13 @@ impl DpdkWire {
         if let (6, 16) | (17, 6) = (protocol, field - start) {
             let mut built = self.port.frame(head)?;
             built.complete(is_ipv4, protocol == 17, ETHERNET as u16, start as u16);
+            if frame.gso_size != 0 {
+                built.cut(head.len() as u16, frame.gso_size);
+            }
             return Some(built);
+        }
+        if frame.gso_size != 0 {
+            return None;
         }
         let sum = frame.payload.iter().map(|piece| piece.bytes());
         let sum = sum.fold(Sum::default().with(&head[start..]), Sum::with);
@@ -203,12 +208,21 @@ impl DpdkWire {
 
     /// Sends frames that the port had no room for before.
     fn send_waiting(&mut self) {
-        let sent = self.port.send(&mut self.waiting);
-        self.counters.sent += sent as u64;
-        if sent > 0 {
+        let (done, refused) = self.port.send(&mut self.waiting);
+        self.counters.refused += refused as u64;
+        self.counters.sent += (done - refused) as u64;
+        if done > 0 {
             self.pace.busy(Clock.now());
         }
     }
+}
+
+/// The longest super-segment, in bytes of IP: a port takes frames in so many pieces, of which a copy fills each with the bytes
+/// of a frame's smallest room.
+fn longest(info: &Info) -> u32 {
+    const LEAST_ROOM: u32 = 2048;
+    let pieces = u32::from(info.pieces.saturating_sub(1));
+    (pieces * LEAST_ROOM).min(u32::from(u16::MAX))
 }
 
 impl Wire for DpdkWire {
@@ -247,7 +261,7 @@ impl Wire for DpdkWire {
                 true => Csum::Complete,
                 false => Csum::Unverified,
             },
-            seg_size: 0,
+            seg_size: self.batch.seg_size(i),
             at: self.at,
         }
     }
@@ -266,7 +280,6 @@ impl Wire for DpdkWire {
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let max = self.caps.mtu as usize + ETHERNET;
         let mut taken = 0;
         for frame in frames {
             if self.waiting.len() >= WAITING {
@@ -275,7 +288,11 @@ impl Wire for DpdkWire {
                     break;
                 }
             }
-            if frame.gso_size != 0 || !(ETHERNET..=max).contains(&frame.len()) {
+            let max = match frame.gso_size {
+                0 => self.caps.mtu,
+                _ => self.caps.gso_max,
+            };
+            if !(ETHERNET..=max as usize + ETHERNET).contains(&frame.len()) {
                 self.counters.refused += 1;
             } else if let Some(built) = self.build(frame) {
                 self.waiting.push(built);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser_dpdk::DpdkWire;
-use hawser_engine::wire::{PayRef, TxFrame, Wire};
+use hawser_engine::wire::{Csum, PayRef, TxFrame, Wire};
 use hawser_host::peer::Peer;
 use hawser_host::{TunOptions, TunWire};
 use hawser_testing::{TestResult, internet_checksum, skip};
@@ -130,6 +130,72 @@ pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
     let expected: Vec<Vec<u8>> = frames.iter().map(bytes_of).collect();
     assert!(carry(&mut client, Some(&mut server), &frames)? == expected);
     assert!(carry(&mut server, Some(&mut client), &frames)? == expected);
+    Ok(())
+}
+
+/// A super-segment of TCP over IPv4 (RFC 9293, 3.1; RFC 791, 3.1) with `len` bytes of payload, whose checksum is that of the
+/// pseudo-header alone.
+fn super_segment(len: usize) -> TxFrame {
+    let mut sent = frame(&[]);
+    sent.head[12..].copy_from_slice(&[0x08, 0x00]);
+    sent.head.extend([0x45, 0]);
+    sent.head.extend(((20 + 20 + len) as u16).to_be_bytes());
+    sent.head
+        .extend([0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let sum = internet_checksum(&[&sent.head[14..]]);
+    sent.head[24..26].copy_from_slice(&sum);
+    sent.head
+        .extend([0, 80, 1, 2, 0, 0, 0, 9, 0, 0, 0, 5, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+    let stated = (20 + len as u16).to_be_bytes();
+    let pseudo = internet_checksum(&[&sent.head[26..34], &[0, 6], &stated]);
+    sent.head[50..52].copy_from_slice(&pseudo.map(|byte| !byte));
+    sent.csum = Some((34, 50));
+    sent.gso_size = 1448;
+    let bytes: Vec<u8> = (0..len).map(|at| (at * 31) as u8).collect();
+    let (first, second) = bytes.split_at(len / 3);
+    sent.payload = [first, second].map(|piece| PayRef::from(piece.to_vec())).into();
+    sent
+}
+
+/// The ends of a shared ring of virtio (vhost-user): who serves it, and who uses it.
+fn virtio(arguments: &str) -> TestResult<(DpdkWire, DpdkWire)> {
+    let folder = hawser_temporary::Folder::new()?;
+    let socket = folder.join("socket");
+    let socket = socket.display();
+    let server = DpdkWire::open(&format!("{},iface={socket}{arguments}", named("net_vhost")))?;
+    let user = DpdkWire::open(&format!("{},path={socket}", named("net_virtio_user")))?;
+    Ok((server, user))
+}
+
+/// What a port cuts, and another has joined again, passes as one frame, with its checksum left as it was.
+pub(crate) fn super_segments_cross_a_ring_of_virtio() -> TestResult {
+    let (mut server, mut user) = virtio(",tso=1")?;
+    assert_eq!((user.caps().gso_max, server.caps().gso_max), (65_535, 0));
+    for len in [1449, 40_000, 65_495] {
+        let sent = super_segment(len);
+        let begin = Instant::now();
+        assert_eq!(user.transmit(std::slice::from_ref(&sent))?, 1);
+        while server.receive(64)? == 0 {
+            assert_eq!(user.receive(64)?, 0, "nobody sends to it");
+            assert!(begin.elapsed() < TIMEOUT, "{len} bytes did not arrive");
+        }
+        let received = server.frame(0);
+        assert_eq!((received.seg_size, received.csum), (1448, Csum::Complete));
+        assert!([received.head, received.tail].concat() == bytes_of(&sent), "{len} bytes");
+        server.release();
+    }
+    assert_eq!(user.counters().refused, 0);
+    Ok(())
+}
+
+/// Frames pass in both directions, and nothing is joined where the server takes no super-segments.
+pub(crate) fn a_ring_of_virtio_carries_frames_in_order() -> TestResult {
+    let (mut server, mut user) = virtio("")?;
+    assert_eq!(user.caps().gso_max, 0);
+    let frames = many(5000);
+    let expected: Vec<Vec<u8>> = frames.iter().map(bytes_of).collect();
+    assert!(carry(&mut user, Some(&mut server), &frames)? == expected);
+    assert!(carry(&mut server, Some(&mut user), &frames)? == expected);
     Ok(())
 }
 

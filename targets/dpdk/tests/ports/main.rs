@@ -16,6 +16,8 @@ const TESTS: &[Test] = tests![
     frames::a_ring_returns_what_it_is_sent,
     frames::payload_is_kept_until_it_is_sent,
     frames::shared_memory_carries_frames_in_order,
+    frames::super_segments_cross_a_ring_of_virtio,
+    frames::a_ring_of_virtio_carries_frames_in_order,
     frames::nothing_is_left_of_a_closed_port,
     frames::sums_that_a_port_does_not_know_are_completed,
     frames::what_a_port_does_not_take_is_refused,
