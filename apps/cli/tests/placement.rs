@@ -105,11 +105,11 @@ fn a_program_that_lacks_something_fails_and_says_where_and_what_takes_it() {
 
 #[test]
 fn an_unknown_target_is_usage_and_a_wrong_program_has_no_table() {
-    let unknown = check(&["--target", "dpdk", "examples/stop-and-wait.mtp"]);
+    let unknown = check(&["--target", "tofino", "examples/stop-and-wait.mtp"]);
     assert_eq!(code(&unknown), 2);
     let error = String::from_utf8_lossy(&unknown.stderr);
     assert!(
-        error.contains("there is no target `dpdk`: there are host, sim, xdp"),
+        error.contains("there is no target `tofino`: there are dpdk, host, sim, xdp"),
         "{error}"
     );
     assert_eq!(

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use crate::offer::Offer;
 
 /// The targets by name, with their files.
-const TARGETS: [(&str, &str); 3] = [
+const TARGETS: [(&str, &str); 4] = [
+    // A port is one more wire: the stack above it is the same as on the host's devices.
+    ("dpdk", include_str!("../../host/capabilities.toml")),
     ("host", include_str!("../../host/capabilities.toml")),
     ("sim", include_str!("../../sim/capabilities.toml")),
     ("xdp", include_str!("../../xdp/capabilities.toml")),
@@ -72,10 +74,10 @@ mod tests {
             let read = Capabilities::of(target);
             assert!(read.is_ok(), "{target}: {read:?}");
         }
-        let error = Capabilities::of("dpdk").expect_err("there is none");
+        let error = Capabilities::of("tofino").expect_err("there is none");
         assert_eq!(
             error.to_string(),
-            "there is no target `dpdk`: there are host, sim, xdp"
+            "there is no target `tofino`: there are dpdk, host, sim, xdp"
         );
     }
 

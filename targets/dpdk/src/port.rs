@@ -244,8 +244,14 @@ impl Port {
         let count = frames.len().min(usize::from(u16::MAX)) as u16;
         let mut refused = 0;
         // SAFETY: a `Frame` is a pointer, and C takes as many as it returns.
-        let done =
-            unsafe { hw_send(self.0.as_ptr(), frames.as_mut_ptr().cast(), count, &raw mut refused) };
+        let done = unsafe {
+            hw_send(
+                self.0.as_ptr(),
+                frames.as_mut_ptr().cast(),
+                count,
+                &raw mut refused,
+            )
+        };
         let done = usize::from(done.min(count));
         frames.drain(..done).for_each(std::mem::forget);
         (done, usize::from(refused))

@@ -217,12 +217,12 @@ impl DpdkWire {
     }
 }
 
-/// The longest super-segment, in bytes of IP: a port takes frames in so many pieces, of which a copy fills each with the bytes
-/// of a frame's smallest room.
+/// The longest super-segment of a port that cuts them, in bytes of IP: what fits into as many pieces as it takes.
 fn longest(info: &Info) -> u32 {
-    const LEAST_ROOM: u32 = 2048;
+    /// Bytes of a piece, at least.
+    const ROOM: u32 = 2048;
     let pieces = u32::from(info.pieces.saturating_sub(1));
-    (pieces * LEAST_ROOM).min(u32::from(u16::MAX))
+    (pieces * ROOM).min(u32::from(u16::MAX))
 }
 
 impl Wire for DpdkWire {

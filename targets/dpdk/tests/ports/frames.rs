@@ -181,7 +181,10 @@ pub(crate) fn super_segments_cross_a_ring_of_virtio() -> TestResult {
         }
         let received = server.frame(0);
         assert_eq!((received.seg_size, received.csum), (1448, Csum::Complete));
-        assert!([received.head, received.tail].concat() == bytes_of(&sent), "{len} bytes");
+        assert!(
+            [received.head, received.tail].concat() == bytes_of(&sent),
+            "{len} bytes"
+        );
         server.release();
     }
     assert_eq!(user.counters().refused, 0);

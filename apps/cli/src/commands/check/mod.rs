@@ -26,8 +26,8 @@ pub(crate) struct Args {
     /// Print the diagnostics as one JSON array; with --target, an object with `diagnostics` and `programs`
     #[arg(long)]
     json: bool,
-    /// Also print where each chain runs on a target (host, sim, xdp), and why; a program that needs more than the
-    /// target offers is an error
+    /// Also print where each chain runs on a target (dpdk, host, sim, xdp), and why; a program that needs more than
+    /// the target offers is an error
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["attach", "explain_offload"])]
     target: Option<String>,
     /// Check each file as an attachment to this program (a name such as tcp, or a file), as `hawser attach`
