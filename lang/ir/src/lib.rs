@@ -10,6 +10,7 @@
 //! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
 //! * [`crc`]: where a CRC-32 stands and what it covers
 //! * [`offload`]: what a segmenting device may do in a program's place
+//! * [`shards`]: how a program's connections can be shared out among stacks
 //! * [`visit`]: the one walk over functions
 //! * [`abi`]: views, events and instruction records as bytes
 //!
@@ -24,6 +25,7 @@ mod compatible;
 pub mod crc;
 pub mod module;
 pub mod offload;
+pub mod shards;
 pub mod ty;
 pub mod visit;
 
@@ -31,5 +33,6 @@ pub use body::*;
 pub use crc::{Crc32, CrcField};
 pub use module::*;
 pub use offload::*;
+pub use shards::Shards;
 pub use ty::*;
 pub use visit::statements;

@@ -6,10 +6,12 @@
 //! Passes that only look at a program use it; those that translate it, node by node, keep matches of
 //! their own.
 
+use std::collections::BTreeSet;
+
 use crate::body::{
     Arg, ContainerOp, Expr, ExprKind, IdPart, Index, Instr, Operand, Place, Query, Stmt, StmtKind,
 };
-use crate::module::FuncId;
+use crate::module::{FuncId, Module};
 
 /// What is done to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,18 @@ pub fn own_calls<'n>(stmt: &'n Stmt, visit: impl FnMut(FuncId, &'n [Arg])) {
 pub fn callees(stmts: &[Stmt]) -> Vec<FuncId> {
     let mut found = Vec::new();
     visit_block(&mut Calls(|func, _: &[Arg]| found.push(func)), stmts);
+    found
+}
+
+/// A function and all that it calls.
+#[must_use]
+pub fn reached(module: &Module, func: FuncId) -> BTreeSet<FuncId> {
+    let mut found = BTreeSet::from([func]);
+    let mut open = vec![func];
+    while let Some(func) = open.pop() {
+        let called = callees(&module.funcs[func.0 as usize].body);
+        open.extend(called.into_iter().filter(|func| found.insert(*func)));
+    }
     found
 }
 

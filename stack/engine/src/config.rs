@@ -17,6 +17,8 @@ pub struct StackConfig {
     pub limits: Limits,
     /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
     pub ephemeral: RangeInclusive<u16>,
+    /// Which packets come to this stack, where several share the addresses; by default all do.
+    pub steering: net::Steering,
 }
 
 impl StackConfig {
@@ -29,6 +31,7 @@ impl StackConfig {
             seed,
             limits: Limits::default(),
             ephemeral: 49152..=65535,
+            steering: net::Steering::ALONE,
         }
     }
 }
@@ -115,6 +118,12 @@ pub enum ConfigError {
     /// A range without a port.
     #[error("the range of ephemeral ports is empty")]
     Ports,
+    /// A shard's number is that of none.
+    #[error("a shard's index is less than the number of shards")]
+    Steering,
+    /// The program's connections cannot be shared out among stacks (`hawser check --target` says where that stands).
+    #[error("the program runs in one shard alone: {0}")]
+    Shards(String),
     /// A table of the program contradicts another one.
     #[error("the program's tables are broken: {0}")]
     Program(&'static str),

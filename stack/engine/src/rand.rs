@@ -54,8 +54,13 @@ pub(crate) struct Rand(ChaCha8Rng);
 impl Rand {
     /// The stream of `seed` for a purpose.
     pub(crate) fn new(seed: &Seed, purpose: Purpose) -> Rand {
+        Rand::of_shard(seed, purpose, 0)
+    }
+
+    /// The same for one of several stacks that have a seed in common: the first has the stream of [`Rand::new`].
+    pub(crate) fn of_shard(seed: &Seed, purpose: Purpose, shard: u16) -> Rand {
         let mut stream = ChaCha8Rng::from_seed(seed.0);
-        stream.set_stream(purpose as u64);
+        stream.set_stream(u64::from(shard) << 8 | purpose as u64);
         Rand(stream)
     }
 

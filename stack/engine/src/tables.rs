@@ -1,11 +1,14 @@
 //! What the engine looks up in a program's tables, gathered once and checked.
 
+use std::collections::BTreeSet;
+
 use hawser_ir::abi::{ContextHeader, EventHeader};
-use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Source, StructId, Ty, When};
+use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Shards, Source, StructId, Ty, When};
 
 use crate::config::{ConfigError, Limits};
 use crate::cuts::Cuts;
 use crate::externs::MemoryPlan;
+use crate::net::Steering;
 use crate::net::crc::Crc;
 use crate::net::udp;
 use crate::scalar;
@@ -81,6 +84,10 @@ pub(crate) struct Tables {
     pub(crate) memory: Vec<Option<MemoryPlan>>,
     /// The instructions that a device may cut.
     pub(crate) cuts: Cuts,
+    /// How packets are shared out among stacks.
+    pub(crate) steering: Steering,
+    /// Of several stacks: the events whose chains run in the first alone.
+    pub(crate) first: BTreeSet<u32>,
     pub(crate) scratch_size: usize,
     /// The maximum number of timers of a context type.
     pub(crate) timers_per_context: usize,
@@ -112,8 +119,8 @@ pub(crate) fn op_index(op: AppOp) -> usize {
 }
 
 impl Tables {
-    /// Reads a program's tables.
-    pub(crate) fn new(module: &Module) -> Result<Tables, ConfigError> {
+    /// Reads a program's tables, for one of the stacks that share its connections out.
+    pub(crate) fn new(module: &Module, steering: Steering) -> Result<Tables, ConfigError> {
         let mut tables = Tables {
             events: Vec::new(),
             contexts: module
@@ -139,6 +146,8 @@ impl Tables {
                 .map(|number| MemoryPlan::of(module, number))
                 .collect(),
             cuts: Cuts::new(module),
+            steering,
+            first: first(module, &steering)?,
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
             timers_per_context: module
                 .contexts
@@ -194,6 +203,18 @@ impl Tables {
                 }
             }
         }
+    }
+}
+
+/// The events whose chains run in the first of several stacks alone.
+fn first(module: &Module, steering: &Steering) -> Result<BTreeSet<u32>, ConfigError> {
+    if steering.shards == 1 {
+        return Ok(BTreeSet::new());
+    }
+    let shards = Shards::of(module);
+    match shards.pins.into_iter().next() {
+        Some(pin) => Err(ConfigError::Shards(pin.text)),
+        None => Ok(shards.first),
     }
 }
 

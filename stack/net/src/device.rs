@@ -22,6 +22,11 @@ pub trait Device: Wire + Send {
     /// What becomes readable when packets arrive, and writable when a device that had no room for more takes frames again.
     fn readiness(&self) -> BorrowedFd<'_>;
 
+    /// What becomes readable, too, when there is something to do that came another way.
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Sleeps until packets arrive, a device that had no room takes frames again, or `limit` has passed.
     ///
     /// # Errors

@@ -33,6 +33,7 @@ use crate::error::{ChangeError, OpenError, error_of_request};
 use crate::log::{self, Log};
 use crate::messages::{Key, Messages};
 use crate::options::Options;
+use crate::shards::Exchange;
 
 /// One stack on one device.
 pub struct Endpoint {
@@ -52,6 +53,8 @@ pub struct Endpoint {
     #[cfg(feature = "verbs")]
     pub(crate) has_pair_news: bool,
     log: Log,
+    /// To the other shards, where there are some.
+    pub(crate) exchange: Option<Arc<Exchange>>,
     /// The stack's contexts are on loan ([`Stack::lend`]).
     pub(crate) is_lent: bool,
 }
@@ -107,6 +110,7 @@ impl Endpoint {
             #[cfg(feature = "verbs")]
             has_pair_news: false,
             log: Log::default(),
+            exchange: None,
             is_lent: false,
         })
     }
@@ -122,6 +126,9 @@ impl Endpoint {
         }
         let now = self.device.now();
         busy |= self.stack.poll(now, &mut *self.device)?;
+        if let Some(exchange) = &self.exchange {
+            busy |= exchange.events(&mut self.stack);
+        }
         while let Some((handle, notice)) = self.stack.next_notice() {
             log::state(&self.stack, handle, notice);
             if !self.note_pair(handle, &notice) && !self.messages.note(&mut self.stack, now, handle, notice) {
@@ -239,6 +246,12 @@ impl Endpoint {
         let now = self.device.now();
         self.stack.note_change(now, APPLICATION, change);
         Ok(())
+    }
+
+    /// Packets and events that shards had for each other, and that found no room between them.
+    #[must_use]
+    pub fn lost_between_shards(&self) -> u64 {
+        self.exchange.as_ref().map_or(0, |exchange| exchange.lost())
     }
 
     /// When the next timer is due, on the device's clock.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use hawser_engine::StackConfig;
-use hawser_engine::net::InterfaceConfig;
+use hawser_engine::net::{InterfaceConfig, Steering};
 use hawser_engine::program::Program;
 use hawser_host::netns::Netlink;
 use hawser_ir::Source;
@@ -20,6 +20,7 @@ use crate::device::Device;
 use crate::endpoint::Endpoint;
 use crate::error::OpenError;
 pub use crate::faults::Faults;
+use crate::shards::{Exchange, ShardDevice};
 
 /// Which device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +131,22 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// How a stack is set up on a device with this MTU.
+    fn config(&self, mtu: u32, seed: [u8; 32], addresses: &[(IpAddr, u8)]) -> StackConfig {
+        let interface = InterfaceConfig {
+            addresses: addresses.to_vec(),
+            gateways: self.gateways.clone(),
+            mtu,
+        };
+        let mut config = StackConfig::new(interface, seed);
+        if let Some(buffer) = self.buffer {
+            (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
+        }
+        config
+    }
+}
+
 /// A text is no address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64")]
@@ -160,19 +177,77 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
         addresses,
         port,
     } = open_device(&*program, setup)?;
-    let interface = InterfaceConfig {
-        addresses,
-        gateways: setup.gateways.clone(),
-        mtu: device.caps().mtu,
-    };
-    let mut config = StackConfig::new(interface, random_seed()?);
+    let mut config = setup.config(device.caps().mtu, random_seed()?, &addresses);
     if let Some(port) = port {
         config.ephemeral = port..=port;
     }
-    if let Some(buffer) = setup.buffer {
-        (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
-    }
     Endpoint::new(program, config, device)
+}
+
+/// The same in several shards: stacks with the same addresses, each on a queue of the device, which share out its
+/// connections. Each is to be driven by a thread of its own ([`Network::start`](crate::Network::start)): listeners are
+/// opened in all of them, and connections to peers in any.
+///
+/// # Errors
+/// Also where the program runs in one shard alone (`hawser check --target` says why), and where the device has one queue.
+pub fn open_shards(
+    program: &Arc<dyn Program>,
+    setup: &Setup,
+    count: u16,
+) -> Result<Vec<Endpoint>, OpenError> {
+    if count <= 1 {
+        return Ok(vec![open(program.clone(), setup)?]);
+    }
+    let [a, b, c, d, e, f, g, h, ..] = random_seed()?;
+    let keys = [[a, b, c, d], [e, f, g, h]].map(|key| u32::from_ne_bytes(key) | 1);
+    let steering = (0..count).map(|index| Steering {
+        shards: count,
+        index,
+        keys,
+    });
+    let steering: Vec<Steering> = steering.collect();
+    let (queues, seed) = (open_queues(setup, &steering)?, random_seed()?);
+    let exchange =
+        Exchange::new(count).map_err(|error| OpenError::Device(format!("cannot connect shards: {error}")))?;
+    let exchange = Arc::new(exchange);
+    let endpoints = steering.into_iter().zip(queues).map(|(steering, queue)| {
+        let mut config = setup.config(queue.caps().mtu, seed, &setup.addresses);
+        config.steering = steering;
+        // All shards together hold what one stack would.
+        config.limits.tx_total /= u64::from(count);
+        config.limits.rx_total /= u64::from(count);
+        let device = ShardDevice::new(queue, steering, exchange.clone());
+        let mut endpoint = Endpoint::new(program.clone(), config, Box::new(device))?;
+        endpoint.exchange = Some(exchange.clone());
+        Ok(endpoint)
+    });
+    endpoints.collect()
+}
+
+/// The queues of a device, one for each shard.
+fn open_queues(setup: &Setup, steering: &[Steering]) -> Result<Vec<Box<dyn Device>>, OpenError> {
+    let faults = setup.faults.as_ref();
+    match &setup.device {
+        DeviceSpec::Tun(name) => {
+            let options = TunOptions {
+                offload: setup.offload && setup.faults.is_none(),
+            };
+            let wires = TunWire::open_queues(name, options, steering.len() as u16).map_err(device_error)?;
+            if !setup.kernel_addresses.is_empty() {
+                configure(name, &setup.kernel_addresses)?;
+            }
+            Ok(wires.into_iter().map(|wire| boxed(wire, faults)).collect())
+        }
+        DeviceSpec::Packet(name) => {
+            let wires = PacketWire::open_shards(name, PacketOptions::default(), steering).map_err(device_error)?;
+            Ok(wires.into_iter().map(|wire| boxed(wire, faults)).collect())
+        }
+        DeviceSpec::Xdp(_) | DeviceSpec::XdpChains(_) | DeviceSpec::Dpdk(_) | DeviceSpec::Udp(_) => {
+            Err(OpenError::Device(
+                "the device has one queue here, and shards take one each: use tun:NAME or packet:NAME, or one shard".to_owned(),
+            ))
+        }
+    }
 }
 
 /// A seed that nobody can guess: sequence numbers and hash keys come from it.

@@ -26,6 +26,7 @@ mod log;
 pub mod messages;
 mod network;
 pub mod options;
+mod shards;
 mod streams;
 #[cfg(feature = "verbs")]
 pub mod verbs;

@@ -74,6 +74,11 @@ impl Network {
         endpoint.take_changed(&mut Vec::new());
         endpoint.take_changed_messages(&mut Vec::new());
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
+        let bell = endpoint
+            .device()
+            .bell()
+            .map(|bell| watch(bell.try_clone_to_owned()?));
+        let bell = bell.transpose()?;
         let inner = Inner {
             endpoint,
             wakers: ByHandle::default(),
@@ -85,7 +90,7 @@ impl Network {
             inner: Mutex::new(inner),
             kick: Notify::new(),
         });
-        tokio::spawn(drive(Arc::downgrade(&shared), fd));
+        tokio::spawn(drive(Arc::downgrade(&shared), fd, bell));
         Ok(Network { shared })
     }
 
@@ -342,7 +347,7 @@ impl Drop for LastWord {
 }
 
 /// Polls the endpoint until nobody holds it any more.
-async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
+async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Option<AsyncFd<OwnedFd>>) {
     let _last_word = LastWord(shared.clone());
     let mut changed = Changed::default();
     loop {
@@ -356,12 +361,19 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
                         None => std::future::pending().await,
                     }
                 };
+                let rung = async {
+                    match &bell {
+                        Some(bell) => bell.readable().await,
+                        None => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     biased;
                     () = shared.kick.notified() => {}
                     // Errors of a socket make it neither readable nor writable.
                     ready = fd.ready(Interest::READABLE | Interest::ERROR) => if let Ok(mut guard) = ready { guard.clear_ready() },
                     ready = fd.writable(), if or_writable => if let Ok(mut guard) = ready { guard.clear_ready() },
+                    ready = rung => if let Ok(mut guard) = ready { guard.clear_ready() },
                     () = sleep => {}
                     // Looks now and then whether the last holder is gone.
                     () = tokio::time::sleep(Duration::from_secs(1)) => {}

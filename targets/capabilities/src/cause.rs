@@ -1,9 +1,7 @@
 //! What brings events about.
 
-use std::collections::BTreeSet;
-
-use hawser_ir::visit::callees;
-use hawser_ir::{EventId, FuncId, Instr, Module, Parser, Source, Span, StmtKind, statements};
+use hawser_ir::visit::reached;
+use hawser_ir::{EventId, Instr, Module, Parser, Source, Span, StmtKind, statements};
 
 /// All that bring an event about, each with its place.
 pub(crate) fn causes(module: &Module, event: EventId) -> Vec<(String, Option<Span>)> {
@@ -63,15 +61,4 @@ pub(crate) fn given(module: &Module, parser: &Parser, event: EventId) -> Option<
         );
     }
     at
-}
-
-/// A function and all that it calls.
-pub(crate) fn reached(module: &Module, func: FuncId) -> BTreeSet<FuncId> {
-    let mut found = BTreeSet::from([func]);
-    let mut open = vec![func];
-    while let Some(func) = open.pop() {
-        let called = callees(&module.funcs[func.0 as usize].body);
-        open.extend(called.into_iter().filter(|func| found.insert(*func)));
-    }
-    found
 }

@@ -5,6 +5,7 @@
 //!
 //! * [`lacks`]: what a program needs beyond an offer
 //! * [`placements`]: for each chain whether it runs in the kernel while the stack's thread sleeps, and why
+//! * [`pins`]: why a program runs in one shard alone
 //!
 //! Invariant: a pure function of the module and the offer. No name of a target decides anything.
 
@@ -16,6 +17,7 @@ mod cause;
 mod lacks;
 mod offer;
 mod packet;
+mod pins;
 mod placement;
 mod reason;
 mod walk;
@@ -23,6 +25,7 @@ mod walk;
 pub use capabilities::{Capabilities, CapabilitiesError};
 pub use lacks::lacks;
 pub use offer::{Instruction, Limits, Offer, Queue, SourceKind};
+pub use pins::pins;
 pub use placement::{Placed, Placement, placements};
 pub use reason::Reason;
 

@@ -1,11 +1,12 @@
 //! Where each chain of a program runs.
 
+use hawser_ir::visit::reached;
 use hawser_ir::{
     Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Source, StmtKind, When, statements,
 };
 
 use crate::capabilities::Capabilities;
-use crate::cause::{causes, given, reached};
+use crate::cause::{causes, given};
 use crate::offer::{Instruction, Offer};
 use crate::packet::{goes_to_the_peer, may_carry_payload, obstacles};
 use crate::reason::{Reason, Reasons};

@@ -11,7 +11,7 @@ use hawser_ir::{
     Arg, Base, ContainerOp, FuncId, Instr, Layout, Module, Place, Processor, Stmt, StmtKind, Ty, statements,
 };
 
-use crate::cause::reached;
+use hawser_ir::visit::reached;
 
 /// A region that lives longer than one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

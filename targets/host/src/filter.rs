@@ -1,5 +1,7 @@
-//! A classic BPF program that keeps other hosts' frames out of a promiscuous packet socket, in the
-//! kernel.
+//! Classic BPF programs, which the kernel runs: one keeps other hosts' frames out of a promiscuous packet socket, one shares
+//! frames out among the packet sockets of shards.
+
+use hawser_engine::net::Steering;
 
 // Numbers of <linux/filter.h> and <linux/bpf_common.h>.
 const LOAD_WORD: u16 = 0x20;
@@ -7,7 +9,23 @@ const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_SET: u16 = 0x45;
+const JUMP: u16 = 0x05;
 const RETURN: u16 = 0x06;
+const RETURN_VALUE: u16 = 0x16;
+const LOAD_WORD_BEHIND: u16 = 0x40;
+const LOAD_KEPT: u16 = 0x60;
+const KEEP: u16 = 0x02;
+const INDEX: u16 = 0x01;
+const INDEX_KEPT: u16 = 0x61;
+const INDEX_HEADER_LENGTH: u16 = 0xb1;
+const VALUE_TO_INDEX: u16 = 0x07;
+const XOR_INDEX: u16 = 0xac;
+const XOR: u16 = 0xa4;
+const MULTIPLY: u16 = 0x24;
+const SHIFT_RIGHT: u16 = 0x74;
+const MODULO: u16 = 0x94;
+/// SKF_AD_OFF + SKF_AD_PROTOCOL.
+const ETHER_TYPE: u32 = -4096_i32 as u32;
 /// SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT.
 const VLAN_TAG_PRESENT: u32 = -4096_i32 as u32 + 48;
 const WHOLE_FRAME: u32 = u32::MAX;
@@ -27,5 +45,65 @@ pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
         step(JUMP_IF_EQUAL, u32::from(u16::from_be_bytes([e, f])), 0, 1),
         step(RETURN, WHOLE_FRAME, 0, 0),
         step(RETURN, 0, 0, 0),
+    ]
+}
+
+/// The number of the shard that a frame is for, as [`Steering::shard`] has it; 0 for what is for any. Offsets are from the
+/// network header on, where programs of a fanout group begin to read.
+pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 43] {
+    /// The transport protocol; the peer's address, multiplied; the words of an address of IPv6.
+    const PROTOCOL: u32 = 0;
+    const ADDRESS: u32 = 1;
+    const WORDS: u32 = 2;
+    let [first, second] = steering.keys;
+    let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+    let plain = |code, k| step(code, k, 0, 0);
+    [
+        plain(LOAD_WORD, ETHER_TYPE),
+        step(JUMP_IF_EQUAL, 0x0800, 2, 0),
+        step(JUMP_IF_EQUAL, 0x86dd, 9, 0),
+        plain(RETURN, 0),
+        // IPv4, whose addresses are those of IPv6 that begin with ::ffff. Fragments are for any.
+        plain(LOAD_HALF, 6),
+        step(JUMP_IF_SET, 0x3fff, 36, 0),
+        plain(LOAD_BYTE, 9),
+        plain(KEEP, PROTOCOL),
+        plain(INDEX_HEADER_LENGTH, 0),
+        plain(LOAD_WORD, 12),
+        plain(XOR, 0xffff),
+        plain(JUMP, 15),
+        // IPv6 without extension headers: its address's words in turn, and where its header ends.
+        plain(LOAD_BYTE, 6),
+        plain(KEEP, PROTOCOL),
+        plain(LOAD_WORD, 8),
+        plain(KEEP, WORDS),
+        plain(LOAD_WORD, 12),
+        plain(INDEX_KEPT, WORDS),
+        plain(XOR_INDEX, 0),
+        plain(KEEP, WORDS),
+        plain(LOAD_WORD, 16),
+        plain(INDEX_KEPT, WORDS),
+        plain(XOR_INDEX, 0),
+        plain(VALUE_TO_INDEX, 0),
+        plain(LOAD_WORD, 20),
+        plain(XOR_INDEX, 0),
+        plain(INDEX, 40),
+        // Both, with the address folded.
+        plain(MULTIPLY, first),
+        plain(KEEP, ADDRESS),
+        plain(LOAD_KEPT, PROTOCOL),
+        step(JUMP_IF_EQUAL, 6, 2, 0),
+        step(JUMP_IF_EQUAL, 17, 1, 0),
+        plain(JUMP, 4),
+        plain(LOAD_WORD_BEHIND, 0),
+        plain(INDEX_KEPT, ADDRESS),
+        plain(XOR_INDEX, 0),
+        plain(JUMP, 1),
+        plain(LOAD_KEPT, ADDRESS),
+        plain(MULTIPLY, second),
+        plain(SHIFT_RIGHT, 16),
+        plain(MODULO, u32::from(steering.shards)),
+        plain(RETURN_VALUE, 0),
+        plain(RETURN, 0),
     ]
 }

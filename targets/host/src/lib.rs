@@ -48,7 +48,7 @@ pub use clock::Clock;
 pub use error::OpenError;
 pub use interface::Interface;
 pub use packet::{PacketOptions, PacketWire};
-pub use sys::{set_busy_poll, wait};
+pub use sys::{set_busy_poll, wait, wait_for_either};
 pub use tun::{TunOptions, TunWire};
 pub use udp::UdpWire;
 

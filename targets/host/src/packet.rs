@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use hawser_engine::net::Steering;
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
 use rustix::net::sockopt;
 use socket2::{SockFilter, SockRef};
@@ -106,6 +107,25 @@ impl PacketWire {
             limit,
             is_full: false,
         })
+    }
+
+    /// The same for shards, each with a socket of its own, which gets what [`Steering::recipient`] says is for it.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_shards(
+        name: &str,
+        options: PacketOptions,
+        steering: &[Steering],
+    ) -> Result<Vec<PacketWire>, OpenError> {
+        let mut group = None;
+        let wires = steering.iter().map(|steering| {
+            let wire = PacketWire::open(name, options)?;
+            let joined = sys::join_fanout(wire.socket.as_fd(), group, &filter::share(steering));
+            group = Some(joined.map_err(OpenError::io("join a group of packet sockets"))?);
+            Ok(wire)
+        });
+        wires.collect()
     }
 
     /// The stack's own Ethernet address.

@@ -66,11 +66,32 @@ pub(crate) fn monotonic() -> Instant {
 /// # Errors
 /// When the descriptor cannot be waited for.
 pub fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> io::Result<()> {
+    sleep(&mut [awaited(fd, or_writable)], limit)
+}
+
+/// The same, or until `bell` is readable.
+///
+/// # Errors
+/// When one of them cannot be waited for.
+pub fn wait_for_either(
+    fd: BorrowedFd<'_>,
+    or_writable: bool,
+    bell: BorrowedFd<'_>,
+    limit: Option<Duration>,
+) -> io::Result<()> {
+    sleep(&mut [awaited(fd, or_writable), awaited(bell, false)], limit)
+}
+
+fn awaited(fd: BorrowedFd<'_>, or_writable: bool) -> PollFd<'_> {
     let mut events = PollFlags::IN;
     events.set(PollFlags::OUT, or_writable);
+    PollFd::from_borrowed_fd(fd, events)
+}
+
+fn sleep(awaited: &mut [PollFd<'_>], limit: Option<Duration>) -> io::Result<()> {
     // A limit that the kernel's type has no room for is none.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-    match poll(&mut [PollFd::from_borrowed_fd(fd, events)], limit.as_ref()) {
+    match poll(awaited, limit.as_ref()) {
         Err(error) if error != Errno::INTR => Err(error.into()),
         _ => Ok(()),
     }
@@ -98,6 +119,46 @@ pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: c_int) -> io::Resul
     let at = std::ptr::from_ref(&address).cast();
     // SAFETY: `address` is readable for `len` bytes.
     check(unsafe { libc::bind(socket.as_raw_fd(), at, len) }).map(drop)
+}
+
+/// Has a bound packet socket share what its interface receives with others of a group, by a program; the first socket makes
+/// the group. Returns the group's number.
+pub(crate) fn join_fanout(
+    socket: BorrowedFd<'_>,
+    group: Option<u16>,
+    program: &[libc::sock_filter],
+) -> io::Result<u16> {
+    // Numbers of <linux/if_packet.h>.
+    const PACKET_FANOUT: c_int = 18;
+    const PACKET_FANOUT_DATA: c_int = 22;
+    const CBPF: u32 = 6;
+    const UNIQUE_ID: u32 = 0x2000;
+    const IGNORE_OUTGOING: u32 = 0x4000;
+    let unique = if group.is_none() { UNIQUE_ID } else { 0 };
+    let kind = CBPF | IGNORE_OUTGOING | unique;
+    let wanted = u32::from(group.unwrap_or(0)) | kind << 16;
+    set_option(socket, libc::SOL_PACKET, PACKET_FANOUT, &(wanted as c_int))?;
+    if let Some(group) = group {
+        return Ok(group);
+    }
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_ptr().cast_mut(),
+    };
+    let len = size_of_val(&program) as libc::socklen_t;
+    let value = std::ptr::from_ref(&program).cast();
+    // SAFETY: `value` is readable for `len` bytes, and the kernel copies the steps, of which there are so many.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            PACKET_FANOUT_DATA,
+            value,
+            len,
+        )
+    })?;
+    let joined: c_int = option(socket, libc::SOL_PACKET, PACKET_FANOUT)?;
+    Ok(joined as u16)
 }
 
 /// Has the interface of this number receive frames for any address for as long as the packet socket is open.

@@ -59,11 +59,40 @@ impl TunWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(name: &str, options: TunOptions) -> Result<TunWire, OpenError> {
+        TunWire::attached(name, options, 0)
+    }
+
+    /// The same with several queues, each a wire: packets of a connection come out of the one that its packets were sent
+    /// to last, and of any before that. A device that exists must have been made for several.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_queues(name: &str, options: TunOptions, count: u16) -> Result<Vec<TunWire>, OpenError> {
+        let first = TunWire::attached(name, options, libc::IFF_MULTI_QUEUE)?;
+        let name = first.name.clone();
+        let others = (1..count).map(|_| {
+            let file = open_control()?;
+            attach(&file, InterfaceRequest::new(&name)?, &name, libc::IFF_MULTI_QUEUE)?;
+            set_offload(&file, options.offload)?;
+            Ok(TunWire {
+                file,
+                name: name.clone(),
+                caps: first.caps.clone(),
+                slots: Slots::default(),
+                counters: WireCounters::default(),
+                is_full: false,
+            })
+        });
+        let others: Vec<TunWire> = others.collect::<Result<_, OpenError>>()?;
+        Ok([first].into_iter().chain(others).collect())
+    }
+
+    fn attached(name: &str, options: TunOptions, flags_of_queues: c_int) -> Result<TunWire, OpenError> {
         let request = InterfaceRequest::new(name)?;
         let socket = UnixDatagram::unbound().map_err(OpenError::io("open a socket"))?;
         let exists = flags(&socket, request).is_ok();
         let file = open_control()?;
-        let name = attach(&file, request, name)?;
+        let name = attach(&file, request, name, flags_of_queues)?;
         let request = InterfaceRequest::new(&name)?;
         set_offload(&file, options.offload)?;
         if exists {
@@ -193,8 +222,8 @@ fn open_control() -> Result<File, OpenError> {
 }
 
 /// Attaches to the device, creating it if need be, and returns its name.
-fn attach(file: &File, request: InterfaceRequest, name: &str) -> Result<String, OpenError> {
-    let wanted = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+fn attach(file: &File, request: InterfaceRequest, name: &str, queues: c_int) -> Result<String, OpenError> {
+    let wanted = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues;
     let mut request = request.with_flags(wanted as u16);
     sys::interface_ioctl(file.as_fd(), libc::TUNSETIFF as libc::c_ulong, &mut request).map_err(|error| {
         match error.raw_os_error() {

@@ -18,7 +18,7 @@ use super::cause::Cause;
 use super::tap::Observer;
 use crate::data::{Place, RecvBuffer, SendBuffer};
 use crate::program::Program;
-use crate::state::{Buffers, Errno, Flow, Notice, Pending, Slot, State};
+use crate::state::{Buffers, Errno, Flow, ForwardTo, ForwardedEvent, Notice, Pending, Slot, State};
 use crate::tables::Tables;
 
 /// One chain's records being carried out: on what, and what became of it.
@@ -406,7 +406,35 @@ impl Effects<'_> {
             Some(slot) if rec.target.is_none() => self.state.contexts.first_id(slot),
             _ => rec.target,
         };
-        (plan.size == bytes.len()).then(|| self.state.raised.push(EventId(rec.event), target, bytes))
+        if plan.size != bytes.len() {
+            return None;
+        }
+        match self.elsewhere(rec.event, &target) {
+            None => self.state.raised.push(EventId(rec.event), target, bytes),
+            Some(to) => self.state.raised.forwarded.push_back(ForwardedEvent {
+                to,
+                event: rec.event as u16,
+                target,
+                bytes: bytes.to_vec(),
+            }),
+        }
+        Some(())
+    }
+
+    /// Which other stacks an event is for, if it is not for this one.
+    fn elsewhere(&self, event: u32, target: &Id) -> Option<ForwardTo> {
+        let steering = &self.tables.steering;
+        if steering.shards == 1 {
+            return None;
+        }
+        let is_firsts = self.tables.first.contains(&event);
+        match steering.index {
+            0 => {
+                let is_absent = !target.is_none() && self.state.contexts.find(target).is_none();
+                (is_absent && !is_firsts).then_some(ForwardTo::Others)
+            }
+            _ => is_firsts.then_some(ForwardTo::First),
+        }
     }
 
     fn queue(&mut self, record: &Record<'_>) -> Option<()> {

@@ -486,7 +486,7 @@ fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) 
     // Requests without bytes, of which there are few, are never held up: closing and aborting are among them.
     let offers = cause.application && cause.buffer.len() > 0;
     let packets = state.room_for_packets(bounds.packets as usize, keyed.filter(|_| offers));
-    let raised = state.raised.len() + bounds.raises as usize <= state.limits.raised;
+    let raised = state.raised.held() + bounds.raises as usize <= state.limits.raised;
     let received = cause.application || state.room_to_receive(keyed, cause.buffer.len());
     if packets && raised && received {
         Ok(())

@@ -7,6 +7,7 @@
 //! * `address`, `checksum`, `crc`: arithmetic
 //! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
+//! * `steering`: which of several stacks a packet is for
 //! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
 //!
 //! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
@@ -29,6 +30,7 @@ mod neighbour;
 mod outgoing;
 mod path_mtu;
 mod rate;
+mod steering;
 #[cfg(test)]
 mod tests;
 pub mod udp;
@@ -43,6 +45,7 @@ pub use address::{from_bytes, is_ipv4, to_bytes};
 pub use checksum::Sum;
 pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
 pub(crate) use egress::network_len;
+pub use steering::{Recipient, Steering};
 pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 
 use address::{Ip, Subnet, is_of_a_host, is_unicast};

@@ -38,6 +38,9 @@ pub enum RequestError {
     /// All ephemeral ports are in use towards this remote end.
     #[error("no free port")]
     NoPort,
+    /// Packets from the remote address come to another of the stacks that share their addresses.
+    #[error("answers from there come to another shard")]
+    OtherShard,
     /// There is no route to the remote address.
     #[error("{0}")]
     Unreachable(net::Unreachable),
@@ -58,15 +61,15 @@ impl RequestError {
     pub fn errno(self) -> Errno {
         Errno(match self {
             RequestError::Refused(errno) => errno.0,
-            RequestError::WouldBlock => 11,        // EAGAIN
-            RequestError::Limit(_) => 105,         // ENOBUFS
-            RequestError::BadHandle => 9,          // EBADF
-            RequestError::NotConnected => 107,     // ENOTCONN
-            RequestError::AddressInUse => 98,      // EADDRINUSE
-            RequestError::NoPort => 99,            // EADDRNOTAVAIL
-            RequestError::MessageTooLong(_) => 90, // EMSGSIZE
+            RequestError::WouldBlock => 11,                        // EAGAIN
+            RequestError::Limit(_) => 105,                         // ENOBUFS
+            RequestError::BadHandle => 9,                          // EBADF
+            RequestError::NotConnected => 107,                     // ENOTCONN
+            RequestError::AddressInUse => 98,                      // EADDRINUSE
+            RequestError::NoPort | RequestError::OtherShard => 99, // EADDRNOTAVAIL
+            RequestError::MessageTooLong(_) => 90,                 // EMSGSIZE
             RequestError::MessageEmpty | RequestError::NotAnEndpoint => 22, // EINVAL
-            RequestError::Unreachable(_) => 101,   // ENETUNREACH
+            RequestError::Unreachable(_) => 101,                   // ENETUNREACH
             RequestError::Unsupported(_) | RequestError::NothingOpened => 95, // EOPNOTSUPP
         })
     }

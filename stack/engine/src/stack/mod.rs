@@ -4,6 +4,7 @@
 //! * `lend`: contexts on loan to what runs chains in front of the stack
 //! * `request`, `messages`, `options`, `error`: what applications ask for
 //! * `verbs`: registered memory, and work on it
+//! * `shards`: events for other stacks of the same addresses
 //! * `swap`, `params`: another program, other params
 //! * `interact`, `observe`: the bus, and variables by name
 //! * `standing`: what a connection holds and waits for
@@ -18,6 +19,7 @@ mod observe;
 mod options;
 mod params;
 mod request;
+mod shards;
 mod standing;
 mod streams;
 mod superframe;
@@ -45,7 +47,7 @@ use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Tap};
 use crate::config::{ConfigError, StackConfig};
 use crate::counters::Counters;
 use crate::data::{ChunkPool, PagePool};
-use crate::net::Interface;
+use crate::net::{Interface, Steering};
 use crate::program::Program;
 use crate::rand::{Purpose, Rand};
 use crate::scalar;
@@ -139,18 +141,25 @@ impl Stack {
             return Err(ConfigError::Ports);
         }
         let module = program.module();
-        let tables = Tables::new(module)?;
+        let steering = config.steering;
+        if steering.index >= steering.shards {
+            return Err(ConfigError::Steering);
+        }
+        let tables = Tables::new(module, steering)?;
+        let with_ports = Steering::has_ports(tables.protocol);
         if tables.invariant && caps.medium == Medium::Socket {
             return Err(ConfigError::Invariant);
         }
         tables::check_limits(&config.limits, &tables)?;
-        let stream = |purpose| Rand::new(&config.seed, purpose);
+        let stream = |purpose| Rand::of_shard(&config.seed, purpose, steering.index);
         let key = stream(Purpose::Tables).key();
         let limits = config.limits;
         let state = State {
             contexts: Contexts::new(tables.contexts.iter().map(|c| c.size), key),
             handles: Handles::new(limits.handles, limits.notices),
-            ports: Ports::new(config.ephemeral, stream(Purpose::Ports)).known_by_port(!tables.udp.is_empty()),
+            ports: Ports::new(config.ephemeral, stream(Purpose::Ports))
+                .known_by_port(!tables.udp.is_empty())
+                .steered(steering, with_ports),
             timers: Timers::new(tables.timers_per_context),
             packets: Packets::new(module),
             raised: Raised::default(),
@@ -170,7 +179,8 @@ impl Stack {
         let chains = Chains {
             globals: tables::globals(module),
             memory: Memory::new(&tables),
-            rand: stream(Purpose::Programs),
+            // What `start` makes of it is the same in all stacks of a seed.
+            rand: Rand::new(&config.seed, Purpose::Programs),
             program: program.clone(),
             tables,
             state,
@@ -196,6 +206,9 @@ impl Stack {
         stack.want_signals(0);
         stack.grant_raised();
         stack.start()?;
+        if steering.index > 0 {
+            stack.chains.rand = stream(Purpose::Programs);
+        }
         Ok(stack)
     }
 

@@ -120,14 +120,17 @@ impl Stack {
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
         let port = match port {
-            0 => self
-                .chains
-                .state
-                .ports
-                .pick(source, far)
-                .ok_or(RequestError::NoPort)?,
+            0 => self.chains.state.ports.pick(source, far).ok_or(
+                match self.chains.state.ports.is_reached(0, far) {
+                    true => RequestError::NoPort,
+                    false => RequestError::OtherShard,
+                },
+            )?,
             port => port,
         };
+        if !self.chains.state.ports.is_reached(port, far) {
+            return Err(RequestError::OtherShard);
+        }
         let flow = Flow {
             local: (source, port),
             remote: far,

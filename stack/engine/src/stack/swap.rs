@@ -57,7 +57,7 @@ impl Stack {
             .module()
             .shares_memory_with(program.module())
             .map_err(SwapError::Tables)?;
-        let tables = Tables::new(program.module())?;
+        let tables = Tables::new(program.module(), self.chains.tables.steering)?;
         let chains = &mut self.chains;
         check_limits(&chains.state.limits, &tables)?;
         if let Some(interactive) = &mut chains.interactive {

@@ -33,6 +33,7 @@ pub use handles::{Errno, Handle, Notice};
 pub(crate) use packets::{Buffers, Packets, Pending};
 pub(crate) use ports::{Ports, Taken};
 pub(crate) use raised::Raised;
+pub use raised::{ForwardTo, ForwardedEvent};
 pub use regions::Region;
 pub(crate) use regions::{Regions, Span};
 pub(crate) use slot::Slot;

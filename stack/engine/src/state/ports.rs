@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use siphasher::sip::SipHasher24;
 
 use super::flow::{ANYBODY, End};
+use crate::net::Steering;
 use crate::rand::Rand;
 
 /// Counters that destinations share (RFC 6056, 3.3.4, TABLE_LENGTH): the more there are, the less one destination sees
@@ -27,6 +28,9 @@ pub(crate) enum Taken {
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
+    /// Which of them packets come back to.
+    steering: Steering,
+    with_ports: bool,
     /// Local address and port, and the remote end, all zero for a listener.
     used: HashSet<(End, End)>,
     /// How many connections more have these ends, of a program that tells them apart by ids of its own.
@@ -68,6 +72,8 @@ impl Ports {
         let counters = (0..COUNTERS).map(|_| rand.bits() as u16).collect();
         Ports {
             range,
+            steering: Steering::ALONE,
+            with_ports: false,
             used: HashSet::new(),
             more: HashMap::new(),
             local: None,
@@ -85,6 +91,17 @@ impl Ports {
             held: vec![0; (1 << 16) / 64],
         });
         self
+    }
+
+    /// Of one of several stacks, to which only some packets come; `with_ports`: their ports count.
+    pub(crate) fn steered(mut self, steering: Steering, with_ports: bool) -> Ports {
+        (self.steering, self.with_ports) = (steering, with_ports);
+        self
+    }
+
+    /// Whether what a remote end answers to a local port comes to this stack.
+    pub(crate) fn is_reached(&self, port: u16, remote: End) -> bool {
+        self.steering.takes(&remote.0, remote.1, port, self.with_ports)
     }
 
     /// Takes a port. Where there is one in all, connections of the same ends may share it.
@@ -178,7 +195,7 @@ impl Ports {
             let counter = self.counters[index];
             self.counters[index] = counter.wrapping_add(1);
             let port = self.range.start() + ((offset + u64::from(counter)) % u64::from(count)) as u16;
-            self.is_free((address, port), remote).then_some(port)
+            (self.is_reached(port, remote) && self.is_free((address, port), remote)).then_some(port)
         })
     }
 

@@ -29,12 +29,35 @@ impl RaisedEvent {
     }
 }
 
+/// An event for another of the stacks that share their addresses (shards): see [`crate::Stack::next_forwarded`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedEvent {
+    /// The stacks that it is for.
+    pub to: ForwardTo,
+    pub(crate) event: u16,
+    /// The id of the context that it is for; `NONE`: of none.
+    pub(crate) target: Id,
+    /// The event, header first.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The stacks that an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardTo {
+    /// The first, which alone has the contexts that its chain touches.
+    First,
+    /// All but the first: the context that it is for is in one of them.
+    Others,
+}
+
 /// Events that wait, and how many of them may run.
 #[derive(Debug, Default)]
 pub(crate) struct Raised {
     waiting: VecDeque<RaisedEvent>,
     /// Answers of the chain that ran last.
     answers: VecDeque<RaisedEvent>,
+    /// What is for other stacks.
+    pub(crate) forwarded: VecDeque<ForwardedEvent>,
     spare: Vec<RaisedEvent>,
     /// Memory for what answers bring.
     buffer: Vec<u8>,
@@ -47,6 +70,12 @@ impl Raised {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.answers.len()
+    }
+
+    /// How many wait, those for other stacks included.
+    #[inline]
+    pub(crate) fn held(&self) -> usize {
+        self.len() + self.forwarded.len()
     }
 
     /// Adds one for the context with this id; `NONE`: for none.

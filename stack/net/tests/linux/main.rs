@@ -11,6 +11,7 @@ mod datagrams;
 mod messages;
 mod polled;
 mod queue;
+mod shards;
 mod shares;
 mod stage;
 
@@ -54,6 +55,11 @@ const TESTS: &[Test] = tests![
     crowd::a_thousand_opened_by_linux,
     crowd::ten_thousand_opened_here,
     crowd::ten_thousand_opened_by_linux,
+    shards::linux_reaches_them_all,
+    shards::they_reach_linux,
+    shards::a_global_context_is_one_for_all,
+    shards::a_shard_that_waits_is_woken,
+    shards::a_program_of_one_shard_is_refused,
     shares::clients_that_do_not_read_leave_others_their_rate,
     shares::bodies_that_nobody_reads_leave_others_their_rate,
     attach::coming_and_going_leaks_and_loses_nothing,

@@ -8,6 +8,7 @@ mod path_mtu;
 mod ping;
 mod queue;
 mod refusal;
+mod shards;
 mod sockets;
 mod station;
 mod stream;
@@ -44,6 +45,8 @@ const TESTS: &[Test] = tests![
     queue::an_interface_that_goes_down_wakes_up_who_waits_for_room,
     path_mtu::is_learnt_from_a_router,
     refusal::protocol_unreachable_reaches_linux,
+    shards::packet_sockets_share_frames_out_as_steering_says,
+    shards::a_queue_of_a_tun_device_gets_the_answers_to_what_it_sent,
     sockets::an_answer_leaves_by_the_interface_of_the_question,
     sockets::an_interfaces_mtu_is_reported_for_each_datagram,
     errors::of_packet_sockets,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hawser::capabilities::{Capabilities, Placed, Reason, lacks, placements};
+use hawser::capabilities::{Capabilities, Placed, Reason, lacks, pins, placements};
 use hawser::lang::{Compilation, SourceMap};
 use serde_json::{Value, json};
 
@@ -37,6 +37,7 @@ impl Target {
         let sources = &compilation.sources;
         let placed = placements(module, &self.capabilities);
         let lacks = lacks(module, &self.capabilities);
+        let pins = pins(module);
         let others = Capabilities::targets().filter(|name| {
             let other = Capabilities::of(name);
             other.is_ok_and(|other| hawser::capabilities::lacks(module, &other).is_empty())
@@ -55,6 +56,7 @@ impl Target {
             "target": self.name,
             "chains": chains.collect::<Vec<_>>(),
             "lacks": reasons_json(&lacks, sources),
+            "one_shard": reasons_json(&pins, sources),
         });
         if !lacks.is_empty() {
             json["instead"] = json!(instead);
@@ -62,9 +64,10 @@ impl Target {
         let rows: Vec<(&str, &Placed)> = placed.iter().map(|placed| (name(placed), placed)).collect();
         Some(Report {
             table: format!(
-                "  its chains on the target {}:\n{}",
+                "  its chains on the target {}:\n{}{}",
                 self.name,
-                table(&rows, sources)
+                table(&rows, sources),
+                shards(&pins, sources)
             ),
             lacks: self.complaint(file, &lacks, &instead, sources),
             json,
@@ -108,6 +111,18 @@ fn table(rows: &[(&str, &Placed)], sources: &SourceMap) -> String {
             let _ = writeln!(out, "  {name:width$}  {place:6}  {}", sentence(reason, sources));
             (name, place) = ("", "");
         }
+    }
+    out
+}
+
+/// How many shards a program runs in, and what pins it to one.
+fn shards(pins: &[Reason], sources: &SourceMap) -> String {
+    if pins.is_empty() {
+        return "  it runs in any number of shards\n".to_owned();
+    }
+    let mut out = "  it runs in one shard:\n".to_owned();
+    for reason in pins {
+        let _ = writeln!(out, "    {}", sentence(reason, sources));
     }
     out
 }

@@ -1,0 +1,43 @@
+//! Events for other stacks of the same addresses (shards), which their driver carries.
+
+use hawser_ir::EventId;
+
+use super::Stack;
+use crate::net::Steering;
+use crate::state::{ForwardTo, ForwardedEvent};
+
+impl Stack {
+    /// Which packets come to this stack.
+    #[must_use]
+    pub fn steering(&self) -> Steering {
+        self.chains.tables.steering
+    }
+
+    /// The next event that a chain raised for another stack; ask after each [`Stack::poll`].
+    pub fn next_forwarded(&mut self) -> Option<ForwardedEvent> {
+        self.chains.state.raised.forwarded.pop_front()
+    }
+
+    /// Takes an event that another stack has raised: its chain runs with the next [`Stack::poll`], if the
+    /// context that it is for is here. False, and counted, where too many wait.
+    pub fn take_forwarded(&mut self, event: &ForwardedEvent) -> bool {
+        let chains = &mut self.chains;
+        let fits = |plan: &crate::tables::EventPlan| plan.size == event.bytes.len();
+        let is_known = chains
+            .tables
+            .events
+            .get(usize::from(event.event))
+            .is_some_and(fits);
+        let is_absent = || chains.state.contexts.find(&event.target).is_none();
+        if event.to == ForwardTo::Others && is_absent() {
+            return true;
+        }
+        let raised = &mut chains.state.raised;
+        if !is_known || raised.held() >= chains.state.limits.raised {
+            chains.state.counters.no_room_raised += 1;
+            return false;
+        }
+        raised.push(EventId(event.event.into()), event.target, &event.bytes);
+        true
+    }
+}

@@ -1,0 +1,278 @@
+//! Shards: stacks beside each other that share their addresses, each on a queue of the device and driven by a thread of its
+//! own.
+//!
+//! Whom a packet is for, [`Steering`] says. A queue that gets a packet for another shard hands it over, so that a device
+//! need not share packets out as that does: it only is faster where it does. Events that chains raise for a context in
+//! another shard go the same way.
+//!
+//! Invariants: what is handed over waits in queues of a fixed size, without locks; what finds no room is lost, as packets
+//! may be in a network, and events at a stack's limits. A shard that sleeps is woken by its bell, once for all that comes
+//! until it has looked.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_queue::ArrayQueue;
+use hawser_engine::net::{Recipient, Steering};
+use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
+use hawser_engine::{ForwardTo, ForwardedEvent, Stack};
+use hawser_time::Instant;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::device::Device;
+
+/// Packets that wait for a shard, at most, and events.
+const MAX_WAITING: usize = 1024;
+
+/// Batches in which there was nothing for a shard, after which its timers get their turn.
+const MAX_ROUNDS: usize = 16;
+
+/// What shards hand each other.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    inboxes: Vec<Inbox>,
+    lost: AtomicU64,
+}
+
+/// What waits for a shard.
+#[derive(Debug)]
+struct Inbox {
+    packets: ArrayQueue<Packet>,
+    /// Memory of packets that were taken.
+    spare: ArrayQueue<Vec<u8>>,
+    events: ArrayQueue<ForwardedEvent>,
+    bell: OwnedFd,
+    /// It rings, or the shard has yet to see what came.
+    rings: AtomicBool,
+}
+
+/// A received packet.
+#[derive(Debug)]
+struct Packet {
+    bytes: Vec<u8>,
+    csum: Csum,
+    seg_size: u16,
+    at: Instant,
+}
+
+impl Exchange {
+    pub(crate) fn new(shards: u16) -> io::Result<Exchange> {
+        let inboxes = (0..shards).map(|_| {
+            Ok(Inbox {
+                packets: ArrayQueue::new(MAX_WAITING),
+                spare: ArrayQueue::new(MAX_WAITING),
+                events: ArrayQueue::new(MAX_WAITING),
+                bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+                rings: AtomicBool::new(false),
+            })
+        });
+        Ok(Exchange {
+            inboxes: inboxes.collect::<io::Result<_>>()?,
+            lost: AtomicU64::new(0),
+        })
+    }
+
+    /// Hands a packet to a shard.
+    fn packet(&self, to: u16, frame: &RxFrame<'_>) {
+        let inbox = &self.inboxes[usize::from(to)];
+        let mut bytes = inbox.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(frame.head);
+        bytes.extend_from_slice(frame.tail);
+        let packet = Packet {
+            bytes,
+            csum: frame.csum,
+            seg_size: frame.seg_size,
+            at: frame.at,
+        };
+        let is_taken = inbox.packets.push(packet).is_ok();
+        self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
+        inbox.ring();
+    }
+
+    /// Hands on what the chains of a shard's stack have raised for others, and gives it what others' have raised for it.
+    /// True when it got anything.
+    pub(crate) fn events(&self, stack: &mut Stack) -> bool {
+        let own = usize::from(stack.steering().index);
+        while let Some(event) = stack.next_forwarded() {
+            let others = match event.to {
+                ForwardTo::First => 0..1,
+                ForwardTo::Others => 1..self.inboxes.len(),
+            };
+            for inbox in &self.inboxes[others] {
+                let is_taken = inbox.events.push(event.clone()).is_ok();
+                self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
+                inbox.ring();
+            }
+        }
+        let mut any = false;
+        while let Some(event) = self.inboxes[own].events.pop() {
+            any |= stack.take_forwarded(&event);
+        }
+        any
+    }
+
+    /// Packets and events that found no room in the queues between shards.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Inbox {
+    fn ring(&self) {
+        if !self.rings.swap(true, Ordering::AcqRel) {
+            // Only a full counter is an error, and that rings.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// What comes from here on rings again.
+    fn quiet(&self) {
+        if self.rings.load(Ordering::Acquire) {
+            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+            // After it was read: what comes in between is seen by who asked for quiet.
+            self.rings.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// A queue of the device, as its shard sees it.
+pub(crate) struct ShardDevice {
+    queue: Box<dyn Device>,
+    steering: Steering,
+    exchange: Arc<Exchange>,
+    /// The frames of the queue's batch that are for this shard.
+    own: Vec<usize>,
+    /// The packets that others handed over.
+    handed: Vec<Packet>,
+    /// The queue did not take all frames, or had no room for more: that it takes some again is news.
+    is_full: bool,
+}
+
+impl ShardDevice {
+    pub(crate) fn new(queue: Box<dyn Device>, steering: Steering, exchange: Arc<Exchange>) -> ShardDevice {
+        ShardDevice {
+            queue,
+            steering,
+            exchange,
+            own: Vec::new(),
+            handed: Vec::new(),
+            is_full: false,
+        }
+    }
+
+    fn inbox(&self) -> &Inbox {
+        &self.exchange.inboxes[usize::from(self.steering.index)]
+    }
+
+    /// Takes what is for this shard out of the queue's batch, and hands the rest on.
+    fn sort(&mut self, count: usize) {
+        let medium = self.queue.caps().medium;
+        for i in 0..count {
+            let frame = self.queue.frame(i);
+            match self.steering.recipient(medium, &frame) {
+                Recipient::Shard(to) if to != self.steering.index => self.exchange.packet(to, &frame),
+                Recipient::Shard(_) | Recipient::Any => self.own.push(i),
+                Recipient::All => {
+                    self.own.push(i);
+                    let others = (0..self.steering.shards).filter(|to| *to != self.steering.index);
+                    others.for_each(|to| self.exchange.packet(to, &frame));
+                }
+            }
+        }
+    }
+}
+
+impl Wire for ShardDevice {
+    fn caps(&self) -> &Caps {
+        self.queue.caps()
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        self.is_full = false;
+        self.inbox().quiet();
+        while let Some(packet) = self.inbox().packets.pop() {
+            self.handed.push(packet);
+            if self.handed.len() >= max / 2 {
+                // More may wait, which has rung already.
+                self.inbox().ring();
+                break;
+            }
+        }
+        for _ in 0..MAX_ROUNDS {
+            let count = self.queue.receive(max - self.handed.len())?;
+            self.sort(count);
+            // A batch that was all for others says nothing of whether more waits.
+            if count == 0 || self.own.len() + self.handed.len() > 0 {
+                return Ok(self.own.len() + self.handed.len());
+            }
+            self.queue.release();
+        }
+        self.inbox().ring();
+        Ok(0)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        match self.own.get(i) {
+            Some(own) => self.queue.frame(*own),
+            None => {
+                let packet = &self.handed[i - self.own.len()];
+                RxFrame {
+                    head: &packet.bytes,
+                    tail: &[],
+                    csum: packet.csum,
+                    seg_size: packet.seg_size,
+                    at: packet.at,
+                }
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        self.queue.release();
+        self.own.clear();
+        let spare = &self.exchange.inboxes[usize::from(self.steering.index)].spare;
+        for mut packet in self.handed.drain(..) {
+            packet.bytes.clear();
+            // Beyond what there is room to keep, it is freed.
+            let _ = spare.push(packet.bytes);
+        }
+    }
+
+    fn room(&mut self) -> usize {
+        let room = self.queue.room();
+        self.is_full |= room == 0;
+        room
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let taken = self.queue.transmit(frames)?;
+        self.is_full |= taken < frames.len();
+        Ok(taken)
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.queue.next_deadline()
+    }
+}
+
+impl Device for ShardDevice {
+    fn now(&self) -> Instant {
+        self.queue.now()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.queue.readiness()
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.inbox().bell.as_fd())
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        let bell = self.inbox().bell.as_fd();
+        hawser_host::wait_for_either(self.queue.readiness(), self.is_full, bell, limit)
+    }
+}

@@ -1,0 +1,227 @@
+//! Several stacks on the queues of one device, which share their addresses and their connections.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hawser_net::{Endpoint, Network, Stream, host};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6};
+
+const SHARDS: u16 = 3;
+const CLIENTS: usize = 60;
+/// Bytes that each connection carries in each direction.
+const BYTES: usize = 100_000;
+
+fn shards(stage: &Stage, program: &str) -> TestResult<Vec<Endpoint>> {
+    let program = hawser_load::programs::resolve(program, &[])?;
+    Ok(host::open_shards(&program, stage.setup(), SHARDS)?)
+}
+
+/// Bytes that no other connection has.
+fn pattern(number: usize) -> Vec<u8> {
+    (0..BYTES)
+        .map(|at| (at * 31 + number * 7 + at / 251) as u8)
+        .collect()
+}
+
+/// Drives a shard, in a thread of its own.
+fn drive<T>(endpoint: Endpoint, act: impl AsyncFnOnce(Network) -> TestResult<T>) -> TestResult<T> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async { act(Network::start(endpoint)?).await })
+}
+
+async fn echo(mut stream: Stream) -> std::io::Result<()> {
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        match stream.read(&mut buffer).await? {
+            0 => return stream.shutdown().await,
+            len => stream.write_all(&buffer[..len]).await?,
+        }
+    }
+}
+
+/// Echoes what comes until there is to be an end; how many connections there were.
+async fn serve(network: Network, at: [SocketAddr; 2], ends: &AtomicBool) -> TestResult<usize> {
+    let [a, b] = at.map(|at| network.listen(at, 128));
+    let (a, b) = (a?, b?);
+    let mut served = 0;
+    while !ends.load(Ordering::Acquire) {
+        let stream = tokio::select! {
+            stream = a.accept() => stream?,
+            stream = b.accept() => stream?,
+            () = tokio::time::sleep(Duration::from_millis(10)) => continue,
+        };
+        served += 1;
+        tokio::task::spawn_local(echo(stream));
+    }
+    Ok(served)
+}
+
+/// A client of Linux: what it sends comes back.
+fn exchange(to: SocketAddr, number: usize) -> TestResult {
+    let mut stream = TcpStream::connect_timeout(&to, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let (sent, mut received) = (pattern(number), Vec::new());
+    let mut writing = stream.try_clone()?;
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            writing.write_all(&sent)?;
+            writing.shutdown(Shutdown::Write)
+        });
+        stream.read_to_end(&mut received)?;
+        writer.join().expect("it writes")?;
+        assert!(received == sent, "connection {number}: {} bytes", received.len());
+        Ok(())
+    })
+}
+
+/// Every shard gets connections, and each is whole.
+pub(crate) fn linux_reaches_them_all(stage: &Stage) -> TestResult {
+    let at = [hawser_v4(), hawser_v6()].map(|ip| SocketAddr::new(ip, 7));
+    let ends = &AtomicBool::new(false);
+    let endpoints = shards(stage, "tcp")?;
+    let served = thread::scope(|scope| {
+        let servers = endpoints.into_iter().map(|endpoint| {
+            scope.spawn(move || drive(endpoint, async |network| serve(network, at, ends).await))
+        });
+        let servers: Vec<_> = servers.collect();
+        let clients = (0..CLIENTS).map(|number| scope.spawn(move || exchange(at[number % 2], number)));
+        let clients: Vec<_> = clients.collect();
+        let results: Vec<TestResult> = clients
+            .into_iter()
+            .map(|client| client.join().expect("no panic"))
+            .collect();
+        ends.store(true, Ordering::Release);
+        let served = servers.into_iter().map(|server| server.join().expect("no panic"));
+        let served: TestResult<Vec<usize>> = served.collect();
+        results.into_iter().collect::<TestResult>().and(served)
+    })?;
+    assert_eq!(served.iter().sum::<usize>(), CLIENTS);
+    assert!(served.iter().all(|served| *served > 0), "{served:?}");
+    Ok(())
+}
+
+async fn call(network: &Network, to: SocketAddr, number: usize) -> TestResult {
+    let stream = network.connect(to).await?;
+    let (mut reading, mut writing) = tokio::io::split(stream);
+    let (sent, mut received) = (pattern(number), Vec::new());
+    let write = async {
+        writing.write_all(&sent).await?;
+        writing.shutdown().await
+    };
+    tokio::try_join!(write, reading.read_to_end(&mut received))?;
+    assert!(received == sent, "connection {number}: {} bytes", received.len());
+    Ok(())
+}
+
+/// Answers come to the shard that has asked.
+pub(crate) fn they_reach_linux(stage: &Stage) -> TestResult {
+    for like in [linux_v4(), linux_v6()] {
+        let endpoints = shards(stage, "tcp")?;
+        let listener = linux_listener(like)?;
+        let to = SocketAddr::new(like, listener.local_addr()?.port());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for stream in listener.incoming().take(10 * usize::from(SHARDS)) {
+                    let mut stream = stream.expect("a connection");
+                    scope.spawn(move || std::io::copy(&mut stream.try_clone()?, &mut stream));
+                }
+            });
+            let callers = endpoints.into_iter().enumerate().map(|(shard, endpoint)| {
+                let calls = async move |network: Network| {
+                    for number in 0..10 {
+                        let call = call(&network, to, 10 * shard + number);
+                        tokio::time::timeout(TIMEOUT, call).await??;
+                    }
+                    Ok(())
+                };
+                scope.spawn(move || drive(endpoint, calls))
+            });
+            let callers: Vec<_> = callers.collect();
+            callers
+                .into_iter()
+                .try_for_each(|caller| caller.join().expect("no panic"))
+        })?;
+    }
+    Ok(())
+}
+
+/// What only the first shard has answers connections of all.
+pub(crate) fn a_global_context_is_one_for_all(stage: &Stage) -> TestResult {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/numbered.mtp");
+    let mut endpoints = shards(stage, &program.to_string_lossy())?;
+    let mut numbers = Vec::new();
+    for round in 0..4 {
+        for shard in 0..endpoints.len() {
+            let to = SocketAddr::new(linux_v4(), 4000 + round);
+            let handle = endpoints[shard].connect(to)?;
+            let begin = Instant::now();
+            while !endpoints[shard].connected(handle)? {
+                assert!(begin.elapsed() < TIMEOUT, "shard {shard} got no number");
+                for endpoint in &mut endpoints {
+                    endpoint.poll()?;
+                }
+            }
+            numbers.extend(endpoints[shard].observe(handle, "number"));
+        }
+    }
+    let expected: Vec<u64> = (1..=4 * u64::from(SHARDS)).collect();
+    assert_eq!(numbers, expected);
+    assert_eq!(endpoints[0].lost_between_shards(), 0);
+    Ok(())
+}
+
+/// A shard that waits is woken by what another has for it.
+pub(crate) fn a_shard_that_waits_is_woken(stage: &Stage) -> TestResult {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/numbered.mtp");
+    let mut endpoints = shards(stage, &program.to_string_lossy())?;
+    let mut first = endpoints.remove(0);
+    let ends = &AtomicBool::new(false);
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            while !ends.load(Ordering::Acquire) {
+                while first.poll()? {}
+                first.wait(Some(TIMEOUT))?;
+            }
+            TestResult::Ok(())
+        });
+        let asking = drive(endpoints.remove(0), async |network| {
+            for round in 0..20 {
+                let to = SocketAddr::new(linux_v4(), 4000 + round);
+                tokio::time::timeout(TIMEOUT / 2, network.connect(to)).await??;
+            }
+            // One more, which nobody answers, ends the wait.
+            ends.store(true, Ordering::Release);
+            let last = network.connect(SocketAddr::new(linux_v4(), 5000));
+            let _ = tokio::time::timeout(Duration::from_millis(100), last).await;
+            Ok(())
+        });
+        asking.and(waiting.join().expect("no panic"))
+    })?;
+    assert!(begin.elapsed() < TIMEOUT / 2, "{:?}", begin.elapsed());
+    Ok(())
+}
+
+/// A program whose connections have state in common does not run so, and the error says which.
+pub(crate) fn a_program_of_one_shard_is_refused(stage: &Stage) -> TestResult {
+    for (name, why) in [
+        ("homa", "nic.messages"),
+        ("quic-lite", "add_id"),
+        ("ndp", "nic.urgent"),
+    ] {
+        let program = hawser_load::programs::resolve(name, &[])?;
+        let refused = host::open_shards(&program, stage.setup(), SHARDS).err();
+        let text = refused.map_or_else(String::new, |error| error.to_string());
+        assert!(text.contains("one shard") && text.contains(why), "{name}: {text}");
+        assert_eq!(host::open_shards(&program, stage.setup(), 1)?.len(), 1);
+    }
+    Ok(())
+}
