@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use hawser::host::{self, DeviceSpec, Faults, Setup};
+use hawser::interact::Bus;
 use hawser::lab::units::Bytes;
 use hawser::programs::Engine;
 use hawser::session::OpenError;
@@ -147,11 +148,7 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it, to be polled by the command itself.
     pub(crate) fn endpoint(&self) -> Result<Endpoint, Exit> {
-        let stack = self
-            .stack
-            .described(&self.routers.routers)?
-            .ok_or_else(|| Exit::usage("--dev is missing"))?;
-        let mut endpoint = stack.open().map_err(unusable)?;
+        let mut endpoint = self.described()?.open().map_err(unusable)?;
         if let Some(show) = self.trace.open()? {
             let own = self.addresses().next();
             let host = own.map_or_else(String::new, |own| own.to_string());
@@ -165,11 +162,23 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it, driven by the running runtime.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
-        let stack = self
-            .stack
-            .described(&self.routers.routers)?
-            .ok_or_else(|| Exit::usage("--dev is missing"))?;
-        let endpoint = stack.open().map_err(unusable)?;
+        let endpoint = self.described()?.open().map_err(unusable)?;
+        self.drive(endpoint, self.interact.start()?.as_ref())
+    }
+
+    /// The stacks of so many shards, each to be driven by [`DeviceArgs::drive`] in a thread of its own.
+    pub(crate) fn shards(&self, count: u16) -> Result<(Vec<Endpoint>, Option<Bus>), Exit> {
+        if count > 1 && self.trace.is_wanted() {
+            return Err(Exit::usage(
+                "--trace writes what one shard does: leave --shards out",
+            ));
+        }
+        let endpoints = self.described()?.open_shards(count).map_err(unusable)?;
+        Ok((endpoints, self.interact.start()?))
+    }
+
+    /// Has the running runtime drive a stack.
+    pub(crate) fn drive(&self, endpoint: Endpoint, bus: Option<&Bus>) -> Result<Network, Exit> {
         let network = Network::start(endpoint).map_err(Exit::environment)?;
         if let Some(show) = self.trace.open()? {
             let host = self
@@ -178,10 +187,15 @@ impl DeviceArgs {
                 .map_or_else(String::new, |own| own.to_string());
             hawser::trace::observe(&network, &host, show).map_err(Exit::input)?;
         }
-        if let Some(bus) = self.interact.start()? {
-            network.interact(&bus).map_err(Exit::input)?;
+        if let Some(bus) = bus {
+            network.interact(bus).map_err(Exit::input)?;
         }
         Ok(network)
+    }
+
+    fn described(&self) -> Result<Stack, Exit> {
+        let stack = self.stack.described(&self.routers.routers)?;
+        stack.ok_or_else(|| Exit::usage("--dev is missing"))
     }
 }
 

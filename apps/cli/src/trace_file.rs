@@ -18,6 +18,10 @@ pub(crate) struct TraceArgs {
 }
 
 impl TraceArgs {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Opens the file, if one is wanted, and gives what writes to it. Each event is written at once, so that what was
     /// traced is there when the process is ended.
     pub(crate) fn open(&self) -> Result<Option<Show>, Exit> {

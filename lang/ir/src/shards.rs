@@ -173,7 +173,7 @@ fn global_of(place: &Place) -> Option<u32> {
 /// By function: the reference parameters that it, or one that it passes them to, writes to.
 fn writes(module: &Module) -> Vec<BTreeSet<u16>> {
     let param = |place: &Place| match place.base {
-        Base::Ref(n) => Some(u16::from(n)),
+        Base::Ref(n) => Some(n),
         _ => None,
     };
     let mut writes = vec![BTreeSet::new(); module.funcs.len()];

@@ -6,7 +6,7 @@ use hawser_driver::{Memory, compile_with};
 use hawser_ir::Module;
 
 use crate::offer::SourceKind;
-use crate::{Capabilities, Offer, Placement, lacks, placements};
+use crate::{Capabilities, Offer, Placement, lacks, pins, placements};
 
 /// A program of a packet, a connection and a listener. `take` is what happens on a connection, `more` are declarations,
 /// processors of the same chain are `chain`.
@@ -387,5 +387,95 @@ fn what_a_program_lacks_is_named_with_its_place() {
         "packets carry no payload",
     ] {
         assert!(found.iter().any(|found| found == text), "{found:?}");
+    }
+}
+
+/// Why a program of one connection and one GLOBAL context is pinned to a shard. `more` are declarations, `chains` those of
+/// the packet and of what is raised, `deployed` what else is.
+fn pinned(more: &str, chains: &str, deployed: &str) -> Vec<String> {
+    let text = format!(
+        "event came : NET_EVENT {{ ip_addr_t lip, rip; uint16 lport, rport; }}\n\
+         event begun : SYS_EVENT {{ }}\n\
+         event raised : EVENT {{ uint64 n; }}\n\
+         context conn {{ ip_addr_t lip, rip; uint16 lport, rport; uint64 n; }}\n\
+         context all {{ uint64 n; }}\n\
+         pkt_bp head {{ uint16 sport, dport; }}\n\
+         begun begin() {{ begun e; return e; }}\n\
+         void set_up(begun ev, all a) {{ a.n = ev.rand; }}\n\
+         came parse(pkt_t p, IPheader i) {{ head h; p.extract(h); came e; e.lip = i.dst_ip; e.rip = i.src_ip;\n\
+         e.lport = h.dport; e.rport = h.sport; flow_id id(e.lip, e.rip, e.lport, e.rport); set_flow_id(e, id); return e; }}\n\
+         {more}\n\
+         dispatch d {{ begun -> {{set_up}}; {chains} }}\n\
+         deploy {{ register_ep_chains(d); register_ctx_spec(all, GLOBAL); register_ev_parser(begin, start);\n\
+         register_ev_parser(parse, ip(6)); {deployed} }}\n"
+    );
+    let compilation = compile_with(&Memory::new([("p.mtp", text.as_str())]), Path::new("p.mtp"));
+    assert!(!compilation.failed(), "{}", compilation.render(false));
+    let module = compilation.module.expect("no error, so a module");
+    pins(&module).into_iter().map(|reason| reason.text).collect()
+}
+
+#[test]
+fn what_connections_share_pins_a_program_to_one_shard() {
+    const ENDS: &str = "register_ctx_ends(conn, lip, lport, rip, rport);";
+    const NONE: [&str; 0] = [];
+    let take = |body: &str| format!("void take(came ev, conn c, all a) {{ {body} }}");
+    let cases: [(&str, &str, &str, &[&str]); 9] = [
+        // What only `start` writes to is a constant.
+        (&take("c.n += a.n;"), "came -> {take};", ENDS, &NONE),
+        (
+            &take("a.n += 1;"),
+            "came -> {take};",
+            ENDS,
+            &["the chain of `came` has a context beside the GLOBAL `all`"],
+        ),
+        // By a function that it is passed to, in another chain than the one that reads it.
+        (
+            "void grow(all a) { a.n += 1; } void more(raised ev, all a) { grow(a); }\n\
+             void take(came ev, conn c, all a) { c.n += a.n; emit raise(raised{n: 1}); }",
+            "came -> {take}; raised -> {more};",
+            ENDS,
+            &["the chain of `came` has a context beside the GLOBAL `all`"],
+        ),
+        // An event that is about the GLOBAL context alone goes where that is.
+        (
+            "void more(raised ev, all a) { a.n += 1; } void take(came ev, conn c) { emit raise(raised{n: 1}); }",
+            "came -> {take}; raised -> {more};",
+            ENDS,
+            &NONE,
+        ),
+        (
+            "void take(came ev, all a) { a.n += 1; }",
+            "came -> {take};",
+            ENDS,
+            &["`came` comes from outside, and is about the GLOBAL `all`"],
+        ),
+        (
+            &take(""),
+            "came -> {take};",
+            "",
+            &["no context states the ends of its connection (`register_ctx_ends`)"],
+        ),
+        (
+            "sched nic = PRIO(1) { ranked: RANK }; void take(came ev, conn c) { }",
+            "came -> {take};",
+            "register_pkt_sched(nic); register_ctx_ends(conn, lip, lport, rip, rport);",
+            &["the queue `nic.ranked` orders packets of all connections"],
+        ),
+        (
+            "sched nic = PRIO(1) { paced: RATE(PER_FLOW) }; void take(came ev, conn c) { }",
+            "came -> {take};",
+            "register_pkt_sched(nic); register_ctx_ends(conn, lip, lport, rip, rport);",
+            &NONE,
+        ),
+        (
+            "void take(came ev, conn c) { flow_id id(c.n); emit add_id(id); }",
+            "came -> {take};",
+            ENDS,
+            &["`add_id` gives a context further ids, by which packets come"],
+        ),
+    ];
+    for (more, chains, deployed, expected) in cases {
+        assert_eq!(pinned(more, chains, deployed), expected, "{more}");
     }
 }

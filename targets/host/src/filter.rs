@@ -23,7 +23,6 @@ const XOR_INDEX: u16 = 0xac;
 const XOR: u16 = 0xa4;
 const MULTIPLY: u16 = 0x24;
 const SHIFT_RIGHT: u16 = 0x74;
-const MODULO: u16 = 0x94;
 /// SKF_AD_OFF + SKF_AD_PROTOCOL.
 const ETHER_TYPE: u32 = -4096_i32 as u32;
 /// SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT.
@@ -50,7 +49,7 @@ pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
 
 /// The number of the shard that a frame is for, as [`Steering::shard`] has it; 0 for what is for any. Offsets are from the
 /// network header on, where programs of a fanout group begin to read.
-pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 43] {
+pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 48] {
     /// The transport protocol; the peer's address, multiplied; the words of an address of IPv6.
     const PROTOCOL: u32 = 0;
     const ADDRESS: u32 = 1;
@@ -65,7 +64,7 @@ pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 43] {
         plain(RETURN, 0),
         // IPv4, whose addresses are those of IPv6 that begin with ::ffff. Fragments are for any.
         plain(LOAD_HALF, 6),
-        step(JUMP_IF_SET, 0x3fff, 36, 0),
+        step(JUMP_IF_SET, 0x3fff, 41, 0),
         plain(LOAD_BYTE, 9),
         plain(KEEP, PROTOCOL),
         plain(INDEX_HEADER_LENGTH, 0),
@@ -101,8 +100,13 @@ pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 43] {
         plain(JUMP, 1),
         plain(LOAD_KEPT, ADDRESS),
         plain(MULTIPLY, second),
+        plain(VALUE_TO_INDEX, 0),
+        plain(SHIFT_RIGHT, 15),
+        plain(XOR_INDEX, 0),
+        plain(MULTIPLY, Steering::SPREAD),
         plain(SHIFT_RIGHT, 16),
-        plain(MODULO, u32::from(steering.shards)),
+        plain(MULTIPLY, u32::from(steering.shards)),
+        plain(SHIFT_RIGHT, 16),
         plain(RETURN_VALUE, 0),
         plain(RETURN, 0),
     ]

@@ -6,13 +6,14 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use hawser::places::Shares;
-use hawser::{Probe, Stream};
+use hawser::{Listener, Network, Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
+use tokio::task::LocalSet;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// of --max-connections
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_network: Option<u32>,
+    /// Serve in so many shards: stacks beside each other with a thread and a queue of the device each, which share the
+    /// connections out. The device is `tun:NAME` or `packet:NAME`; `hawser check --target` says whether a program can
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    shards: u16,
     /// A host name that requests may name, besides the addresses (repeatable). Others are answered with 421
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
@@ -62,57 +67,124 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let root = Arc::new(directory(&args.dir)?);
-    let hosts = Arc::new(Hosts::new(args.device.reached_at()?, args.hosts.clone()));
     let port = args.device.port(args.port, 80)?;
-    let mut shares = Shares::new(args.max_connections as usize);
-    if let Some(max) = args.max_per_network {
-        shares.per_prefix = max as usize;
+    let addresses = args.device.addresses();
+    let server = Server {
+        root: Arc::new(directory(&args.dir)?),
+        hosts: Arc::new(Hosts::new(args.device.reached_at()?, args.hosts.clone())),
+        at: addresses.map(|address| SocketAddr::new(address, port)).collect(),
+        backlog: args.backlog,
+        shares: args.shares(),
+        json: args.json,
+        engine: args.device.engine().name(),
+        all_listen: Arc::new(Barrier::new(usize::from(args.shards))),
+    };
+    if server.at.is_empty() {
+        return Err(Exit::usage("there is no address to listen on; give --addr"));
     }
-    let places = Places::new(shares);
     allow_files(u64::from(args.max_connections) + SPARE_FILES);
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime()?, async {
-        let network = args.device.start()?;
-        let mut accepting = tokio::task::JoinSet::new();
-        for address in args.device.addresses() {
-            let at = SocketAddr::new(address, port);
-            let listener = network
-                .listen(at, args.backlog)
-                .map_err(|e| Exit::environment(format!("cannot listen on {at}: {e}")))?;
-            if args.json {
-                println!(
-                    "{}",
-                    json!({ "listening": at.to_string(), "engine": args.device.engine().name() })
-                );
-            } else {
-                println!("listening on http://{at}/");
-            }
-            let (root, hosts, places, json) = (root.clone(), hosts.clone(), places.clone(), args.json);
-            accepting.spawn_local(async move {
-                let mut refused = Refused::default();
-                loop {
-                    let stream = match listener.accept().await {
-                        Ok(stream) => stream,
-                        Err(error) => return Exit::environment(error),
-                    };
-                    // One that is gone already has no address, and needs no place.
-                    let Some(peer) = stream.peer() else { continue };
-                    let Some(place) = places.take(peer.ip()) else {
-                        stream.abort();
-                        refused.count();
-                        continue;
-                    };
-                    tokio::task::spawn_local(connection(stream, place, root.clone(), hosts.clone(), json));
-                }
+    let (endpoints, bus) = args.device.shards(args.shards)?;
+    let (ended, ends) = mpsc::channel();
+    for (shard, endpoint) in endpoints.into_iter().enumerate() {
+        let (server, device, bus, ended) = (server.clone(), args.device.clone(), bus.clone(), ended.clone());
+        std::thread::spawn(move || {
+            // The first that ends has been received then, and the process ends.
+            let _ = ended.send(server.run(shard, || device.drive(endpoint, bus.as_ref())));
+        });
+    }
+    Err(ends.recv().map_err(Exit::failed)?)
+}
+
+impl Args {
+    /// The places of one shard's connections: each has as many.
+    fn shares(&self) -> Shares {
+        let of_shard = |count: u32| count.div_ceil(self.shards.into()) as usize;
+        let mut shares = Shares::new(of_shard(self.max_connections));
+        if let Some(max) = self.max_per_network {
+            shares.per_prefix = of_shard(max);
+        }
+        shares
+    }
+}
+
+/// What all shards serve.
+#[derive(Clone)]
+struct Server {
+    root: Arc<PathBuf>,
+    hosts: Arc<Hosts>,
+    at: Vec<SocketAddr>,
+    backlog: u32,
+    /// Of one shard.
+    shares: Shares,
+    json: bool,
+    engine: &'static str,
+    /// Connections may come once all shards listen.
+    all_listen: Arc<Barrier>,
+}
+
+impl Server {
+    /// Serves one shard's connections in this thread, until that fails.
+    fn run(&self, shard: usize, start: impl FnOnce() -> Result<Network, Exit>) -> Exit {
+        let runtime = match runtime() {
+            Ok(runtime) => runtime,
+            Err(exit) => return exit,
+        };
+        let served = LocalSet::new().block_on(&runtime, async {
+            let network = start()?;
+            let listeners = self.at.iter().map(|at| {
+                let listener = network.listen(*at, self.backlog);
+                listener.map_err(|e| Exit::environment(format!("cannot listen on {at}: {e}")))
             });
+            let listeners: Vec<Listener> = listeners.collect::<Result<_, Exit>>()?;
+            self.all_listen.wait();
+            if shard == 0 {
+                self.announce();
+            }
+            let places = Places::new(self.shares);
+            let mut accepting = tokio::task::JoinSet::new();
+            for listener in listeners {
+                accepting.spawn_local(self.clone().accept(listener, places.clone()));
+            }
+            match accepting.join_next().await {
+                Some(Err(error)) => Err(Exit::environment(error)),
+                Some(Ok(exit)) => Ok(exit),
+                None => Err(Exit::failed("nobody listens")),
+            }
+        });
+        served.unwrap_or_else(|exit| exit)
+    }
+
+    fn announce(&self) {
+        for at in &self.at {
+            match self.json {
+                true => println!(
+                    "{}",
+                    json!({ "listening": at.to_string(), "engine": self.engine })
+                ),
+                false => println!("listening on http://{at}/"),
+            }
         }
-        match accepting.join_next().await {
-            Some(Ok(exit)) => Err(exit),
-            Some(Err(error)) => Err(Exit::environment(error)),
-            None => Err(Exit::usage("there is no address to listen on; give --addr")),
+    }
+
+    /// Serves a listener's connections.
+    async fn accept(self, listener: Listener, places: Rc<Places>) -> Exit {
+        let mut refused = Refused::default();
+        loop {
+            let stream = match listener.accept().await {
+                Ok(stream) => stream,
+                Err(error) => return Exit::environment(error),
+            };
+            // One that is gone already has no address, and needs no place.
+            let Some(peer) = stream.peer() else { continue };
+            let Some(place) = places.take(peer.ip()) else {
+                stream.abort();
+                refused.count();
+                continue;
+            };
+            let (root, hosts) = (self.root.clone(), self.hosts.clone());
+            tokio::task::spawn_local(connection(stream, place, root, hosts, self.json));
         }
-    })
+    }
 }
 
 /// Raises the limit of open files, where the system allows it: a response keeps its file open.

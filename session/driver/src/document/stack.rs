@@ -97,6 +97,15 @@ impl Stack {
         Ok(host::open(program, &self.setup)?)
     }
 
+    /// The same in several shards: see [`host::open_shards`].
+    ///
+    /// # Errors
+    /// As [`Stack::open`], and where the program or the device has one shard alone.
+    pub fn open_shards(&self, count: u16) -> Result<Vec<Endpoint>, StackError> {
+        let program = programs::resolve_with_on(self.engine, &self.program, &self.params)?;
+        Ok(host::open_shards(&program, &self.setup, count)?)
+    }
+
     /// The same, driven by a task of the current runtime, for carriers.
     ///
     /// # Errors

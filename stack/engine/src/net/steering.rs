@@ -39,6 +39,9 @@ pub enum Recipient {
 }
 
 impl Steering {
+    /// The multiplier of the hash's last step: 2^32 divided by the golden ratio, as an odd number.
+    pub const SPREAD: u32 = 0x9e37_79b1;
+
     /// One stack alone.
     pub const ALONE: Steering = Steering {
         shards: 1,
@@ -53,7 +56,9 @@ impl Steering {
         let address = words.fold(0, |all, word| all ^ u32::from_be_bytes(*word));
         let ports = u32::from(peer_port) << 16 | u32::from(own_port);
         let hash = (address.wrapping_mul(self.keys[0]) ^ ports).wrapping_mul(self.keys[1]);
-        ((hash >> 16) % u32::from(self.shards.max(1))) as u16
+        // Twice, and from the upper bits: Linux's own ports are all even, and follow each other.
+        let hash = (hash ^ (hash >> 15)).wrapping_mul(Steering::SPREAD);
+        (((hash >> 16) * u32::from(self.shards)) >> 16) as u16
     }
 
     /// Whether this shard gets a peer's packets. `with_ports`: of a protocol that begins with ports.
@@ -126,6 +131,147 @@ impl Steering {
                     false => self.shard(&net.src_ip, from, to),
                 }))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::to_bytes;
+    use hawser_ir::abi::Csum;
+    use hawser_time::Instant;
+
+    const STEERING: Steering = Steering {
+        shards: 4,
+        index: 1,
+        keys: [0x9e37_79b1, 0x85eb_ca6b],
+    };
+
+    fn recipient(medium: Medium, packet: &[u8]) -> Recipient {
+        let frame = RxFrame {
+            head: packet,
+            tail: &[],
+            csum: Csum::Unverified,
+            seg_size: 0,
+            at: Instant::ORIGIN,
+        };
+        STEERING.recipient(medium, &frame)
+    }
+
+    fn v4(protocol: u8, transport: &[u8]) -> Vec<u8> {
+        let len = (20 + transport.len()) as u8;
+        let head = [0x45, 0, 0, len, 0, 0, 0, 0, 64, protocol, 0, 0];
+        [&head[..], &[10, 0, 0, 1, 10, 0, 0, 2], transport].concat()
+    }
+
+    fn v6(protocol: u8, transport: &[u8]) -> Vec<u8> {
+        let head = [0x60, 0, 0, 0, 0, transport.len() as u8, protocol, 64];
+        let addresses = ["fd00::1", "fd00::2"].map(|ip| to_bytes(ip.parse().unwrap()));
+        [&head[..], &addresses.concat(), transport].concat()
+    }
+
+    /// Whatever the distance between ports, the number of shards and the keys, each shard gets about its share.
+    #[test]
+    fn connections_are_shared_out_evenly() {
+        let peer = to_bytes("10.9.0.1".parse().unwrap());
+        for keys in [
+            STEERING.keys,
+            [0x1234_5679, 0xdead_beef],
+            [0x8000_0001, 0x0001_0003],
+        ] {
+            for (shards, stride) in [(2, 1), (2, 2), (3, 2), (4, 4), (7, 2), (16, 6)] {
+                let steering = Steering {
+                    shards,
+                    index: 0,
+                    keys,
+                };
+                let mut counts = vec![0; shards.into()];
+                let ports = (0..200 * shards).map(|n| 32_768u16.wrapping_add(n * stride));
+                ports.for_each(|port| counts[usize::from(steering.shard(&peer, port, 80))] += 1);
+                let fair = counts.iter().all(|count| (100..=320).contains(count));
+                assert!(
+                    fair,
+                    "{shards} shards, every {stride}th port, {keys:x?}: {counts:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn all_packets_of_a_connection_are_for_one_shard() {
+        let of_ports = |packet: &[u8]| recipient(Medium::Ip, packet);
+        let segment = [0x12, 0x34, 0, 80, 0, 0, 0, 0];
+        for (packet, peer) in [(v4(6, &segment), "10.0.0.1"), (v6(17, &segment), "fd00::1")] {
+            let shard = STEERING.shard(&to_bytes(peer.parse().unwrap()), 0x1234, 80);
+            assert_eq!(of_ports(&packet), Recipient::Shard(shard));
+            let framed = [&[2; 12][..], &[8, 0], &packet].concat();
+            assert_eq!(
+                recipient(Medium::Ethernet([2; 6]), &framed),
+                Recipient::Shard(shard)
+            );
+        }
+        // Behind a hop-by-hop header with padding (RFC 8200, 4.3) the ports are where they are.
+        let behind = v6(0, &[&[17, 0, 1, 4, 0, 0, 0, 0][..], &segment].concat());
+        assert_eq!(of_ports(&behind), of_ports(&v6(17, &segment)));
+        // A protocol for experiments (RFC 3692) has no ports.
+        assert_eq!(of_ports(&v4(253, &segment)), of_ports(&v4(253, &[9; 8])));
+    }
+
+    /// RFC 792, RFC 4443 3: what is quoted was sent by us, so that its ends are the other way around.
+    #[test]
+    fn an_error_is_for_the_shard_of_what_it_quotes() {
+        let (to_us, from_us) = ([0x12, 0x34, 0, 80, 0, 0, 0, 0], [0, 80, 0x12, 0x34, 0, 0, 0, 0]);
+        let swap = |mut packet: Vec<u8>, at: usize, len: usize| {
+            let (a, b) = packet[at..at + 2 * len].split_at_mut(len);
+            a.swap_with_slice(b);
+            packet
+        };
+        let quoted = swap(v4(6, &from_us), 12, 4);
+        let error = v4(1, &[&[3, 4, 0, 0, 0, 0, 5, 0][..], &quoted].concat());
+        assert_eq!(
+            recipient(Medium::Ip, &error),
+            recipient(Medium::Ip, &v4(6, &to_us))
+        );
+        let quoted = swap(v6(6, &from_us), 8, 16);
+        let error = v6(58, &[&[2, 0, 0, 0, 0, 0, 5, 0][..], &quoted].concat());
+        assert_eq!(
+            recipient(Medium::Ip, &error),
+            recipient(Medium::Ip, &v6(6, &to_us))
+        );
+    }
+
+    #[test]
+    fn what_hosts_say_of_their_addresses_is_for_all() {
+        let own = Medium::Ethernet([2; 6]);
+        let arp = |operation| [&[2; 12][..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, operation], &[0; 20]].concat();
+        assert_eq!(recipient(own, &arp(2)), Recipient::All);
+        assert_eq!(recipient(own, &arp(1)), Recipient::Any);
+        assert_eq!(recipient(Medium::Ip, &v6(58, &[136, 0, 0, 0])), Recipient::All);
+        assert_eq!(recipient(Medium::Ip, &v6(58, &[128, 0, 0, 0])), Recipient::Any);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_for_any() {
+        let fragment = {
+            let mut packet = v4(6, &[0; 8]);
+            packet[6] = 0x20;
+            packet
+        };
+        for packet in [
+            &[][..],
+            &[0x45],
+            &fragment,
+            &v4(6, &[1, 2]),
+            &v6(0, &[17]),
+            &v4(1, &[3, 4]),
+        ] {
+            assert_eq!(recipient(Medium::Ip, packet), Recipient::Any, "{packet:?}");
+            assert_eq!(
+                recipient(Medium::Ethernet([2; 6]), packet),
+                Recipient::Any,
+                "{packet:?}"
+            );
         }
     }
 }
