@@ -17,6 +17,9 @@ pub struct StackConfig {
     pub limits: Limits,
     /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
     pub ephemeral: RangeInclusive<u16>,
+    /// Packets of a batch that go on where the one before ends are taken in as one, as devices merge them that can: the
+    /// program then runs once for many. For devices; by default each packet is an event of its own.
+    pub merge: bool,
 }
 
 impl StackConfig {
@@ -29,6 +32,7 @@ impl StackConfig {
             seed,
             limits: Limits::default(),
             ephemeral: 49152..=65535,
+            merge: false,
         }
     }
 }

@@ -166,6 +166,8 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
         mtu: device.caps().mtu,
     };
     let mut config = StackConfig::new(interface, random_seed()?);
+    // No device merges all that it receives.
+    config.merge = true;
     if let Some(port) = port {
         config.ephemeral = port..=port;
     }

@@ -8,6 +8,7 @@
 //! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
 //! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
+//! * `merge`: received packets that are taken in as one
 //!
 //! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
 //! stated limit; a packet costs no allocation unless a reply to it is made here.
@@ -24,6 +25,7 @@ mod icmp;
 mod ingress;
 mod ipv4;
 mod ipv6;
+pub(crate) mod merge;
 mod ndisc;
 mod neighbour;
 mod outgoing;
