@@ -76,7 +76,10 @@ impl World {
         // last data, which it had.
         // One of both merges what it receives.
         let stacks = [(1, stack as fn(_, &[_], _, &_) -> _), (2, merging_stack)];
-        let stacks = stacks.map(|(i, stack)| stack(address(v6, i), &["MIN_RTO=200ms"], seed + u64::from(i), &caps));
+        let mut stacks =
+            stacks.map(|(i, stack)| stack(address(v6, i), &["MIN_RTO=200ms"], seed + u64::from(i), &caps));
+        // The other compares each header that it has cut with the program's own.
+        stacks[0].check_super_segments(true);
         World {
             now: 0,
             stacks,
@@ -98,6 +101,7 @@ impl World {
                 busy = true;
                 let counters = self.stacks[i].counters();
                 assert_eq!(counters.asserts, 0, "{:?}", self.stacks[i].last_assert());
+                assert_eq!(counters.wrong_super_segments, 0);
             }
             for packet in std::mem::take(&mut self.ends[i].sent) {
                 self.fly(1 - i, packet);
