@@ -54,7 +54,8 @@ struct Arrival<'a> {
 
 /// What a frame brought.
 enum Taken<'a> {
-    Packet(Arrival<'a>),
+    /// A packet, at the place that was given for it.
+    Packet,
     /// An ICMP error, with the packet that it is about.
     Report(Net, &'a [u8], Icmp),
     /// Nothing for a program.
@@ -71,29 +72,6 @@ enum Taker {
 }
 
 impl<'a> Arrival<'a> {
-    /// A packet that came, and is not parsed yet.
-    #[inline(always)]
-    fn new(
-        frame: usize,
-        parser: Option<usize>,
-        net: Net,
-        buffer: Buffer<'a>,
-        csum: Csum,
-        crc: Option<u32>,
-    ) -> Self {
-        Arrival {
-            frame,
-            parser,
-            refused: None,
-            net,
-            buffer,
-            csum,
-            crc,
-            appended: 0,
-            events: 0..0,
-        }
-    }
-
     /// Whether the packet behind it goes on where it ends, and is now part of it.
     #[inline(always)]
     fn takes(&mut self, next: &mut Arrival<'_>, merger: &mut Merger<'_>) -> bool {
@@ -165,20 +143,23 @@ impl Stack {
         let mut report = None;
         let mut next = frames.start;
         while next < frames.end && count < MAX_GROUP && report.is_none() {
-            let taken = self.take_in(now, next, wire.frame(next));
+            let (before, places) = arrivals.split_at_mut(count);
+            let taken = self.take_in(now, next, wire.frame(next), &mut places[0]);
             next += 1;
             match taken {
-                Taken::Packet(mut arrival) => {
-                    let before = arrivals[..count].last_mut().and_then(Option::as_mut);
-                    if before.is_some_and(|before| before.takes(&mut arrival, &mut merger)) {
-                        self.chains.state.counters.packets_merged += 1;
-                        if merger.room() < self.interface.mtu() as usize {
-                            break;
-                        }
+                Taken::Packet => {
+                    let is_merged = match (before.last_mut(), &mut places[0]) {
+                        (Some(Some(before)), Some(arrival)) => before.takes(arrival, &mut merger),
+                        _ => false,
+                    };
+                    if !is_merged {
+                        count += 1;
                         continue;
                     }
-                    arrivals[count] = Some(arrival);
-                    count += 1;
+                    self.chains.state.counters.packets_merged += 1;
+                    if merger.room() < self.interface.mtu() as usize {
+                        break;
+                    }
                 }
                 Taken::Report(net, quoted, icmp) => report = Some((net, quoted, icmp)),
                 Taken::Nothing => {}
@@ -199,9 +180,30 @@ impl Stack {
         next
     }
 
-    /// Takes a frame apart.
+    /// Takes a frame apart, and puts the packet that it brought into its place.
     #[inline(always)]
-    fn take_in<'a>(&mut self, now: Instant, number: usize, frame: RxFrame<'a>) -> Taken<'a> {
+    fn take_in<'a>(
+        &mut self,
+        now: Instant,
+        number: usize,
+        frame: RxFrame<'a>,
+        place: &mut Option<Arrival<'a>>,
+    ) -> Taken<'a> {
+        // Written where it stays: it is large.
+        let mut put = |parser, net, buffer, csum, crc| {
+            *place = Some(Arrival {
+                frame: number,
+                parser,
+                refused: None,
+                net,
+                buffer,
+                csum,
+                crc,
+                appended: 0,
+                events: 0..0,
+            });
+            Taken::Packet
+        };
         match self.interface.ingress(now, &frame) {
             Ingress::Trimmed { net, head, tail } => {
                 let parser = self.chains.tables.trimmed[net.protocol as usize];
@@ -210,15 +212,7 @@ impl Stack {
                     return Taken::Nothing;
                 }
                 // Nobody can verify a checksum over what is missing.
-                let csum = Csum::Complete;
-                Taken::Packet(Arrival::new(
-                    number,
-                    parser,
-                    net,
-                    self.buffer(head, tail),
-                    csum,
-                    None,
-                ))
+                put(parser, net, self.buffer(head, tail), Csum::Complete, None)
             }
             Ingress::Packet {
                 mut net,
@@ -230,14 +224,7 @@ impl Stack {
                 Taker::Nobody => Taken::Nothing,
                 Taker::Parser(parser) => {
                     let crc = self.front(&frame, &net, head_offset);
-                    Taken::Packet(Arrival::new(
-                        number,
-                        Some(parser),
-                        net,
-                        self.buffer(head, tail),
-                        csum,
-                        crc,
-                    ))
+                    put(Some(parser), net, self.buffer(head, tail), csum, crc)
                 }
                 Taker::NoParser => {
                     self.chains.state.counters.no_parser += 1;
@@ -245,15 +232,11 @@ impl Stack {
                         0 => self.interface.unreachable_reply(now, &frame),
                         _ => self.interface.refused_reply(now, &frame),
                     }
-                    if !self.chains.observer.is_set() {
-                        return Taken::Nothing;
+                    // It is kept for who observes, in its order.
+                    match self.chains.observer.is_set() {
+                        true => put(None, net, self.buffer(head, tail), csum, None),
+                        false => Taken::Nothing,
                     }
-                    let buffer = self.buffer(head, tail);
-                    let arrival = Arrival::new(number, None, net, buffer, csum, None);
-                    Taken::Packet(Arrival {
-                        refused: Some("no_parser"),
-                        ..arrival
-                    })
                 }
             },
             Ingress::IcmpError {
@@ -354,7 +337,10 @@ impl Stack {
 
     /// Parses a packet. That the parser refuses it is counted.
     fn parse(&mut self, arrival: &mut Arrival<'_>) {
-        let Some(parser) = arrival.parser else { return };
+        let Some(parser) = arrival.parser else {
+            arrival.refused = Some("no_parser");
+            return;
+        };
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
         chains.state.counters.inputs += 1;
         arrival.net.path_mtu = self.interface.path_mtu(arrival.net.src_ip);
