@@ -35,15 +35,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// These engines alone, with transfers of at most so many MiB.
-    pub(crate) fn of(engines: &[&str], size: u64) -> Self {
+    /// These engines alone, with transfers of at most so many MiB; whether they merge what they receive.
+    pub(crate) fn of(engines: &[&str], size: u64, merge: bool) -> Self {
         Self {
             engines: engines.iter().map(|&engine| engine.to_owned()).collect(),
             window: 256,
             size: Some(size),
             params: Vec::new(),
             no_peer: true,
-            no_merge: false,
+            no_merge: !merge,
         }
     }
 }
