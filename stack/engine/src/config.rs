@@ -19,6 +19,9 @@ pub struct StackConfig {
     pub ephemeral: RangeInclusive<u16>,
     /// Which packets come to this stack, where several share the addresses; by default all do.
     pub steering: net::Steering,
+    /// Packets of a batch that go on where the one before ends are taken in as one, as devices merge them that can: the
+    /// program then runs once for many. For devices; by default each packet is an event of its own.
+    pub merge: bool,
 }
 
 impl StackConfig {
@@ -32,6 +35,7 @@ impl StackConfig {
             limits: Limits::default(),
             ephemeral: 49152..=65535,
             steering: net::Steering::ALONE,
+            merge: false,
         }
     }
 }

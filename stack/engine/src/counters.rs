@@ -33,6 +33,8 @@ macro_rules! counters {
 counters! {
     /// Frames received.
     frames_received,
+    /// Of those, packets that were taken in with the one before.
+    packets_merged,
     /// Frames that the wire took.
     frames_sent,
     /// Packets, requests and ICMP errors that reached a parser.
@@ -105,8 +107,9 @@ counters! {
 
 impl Counters {
     /// The counts of work done: of these, nothing went otherwise than wished.
-    pub const WORK: [&str; 8] = [
+    pub const WORK: [&str; 9] = [
         "frames_received",
+        "packets_merged",
         "frames_sent",
         "inputs",
         "chains",

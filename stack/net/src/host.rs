@@ -140,6 +140,8 @@ impl Setup {
             mtu,
         };
         let mut config = StackConfig::new(interface, seed);
+        // No device merges all that it receives.
+        config.merge = true;
         if let Some(buffer) = self.buffer {
             (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
         }

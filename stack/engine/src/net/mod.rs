@@ -9,6 +9,7 @@
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
 //! * `steering`: which of several stacks a packet is for
 //! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
+//! * `merge`: received packets that are taken in as one
 //!
 //! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
 //! stated limit; a packet costs no allocation unless a reply to it is made here.
@@ -25,6 +26,7 @@ mod icmp;
 mod ingress;
 mod ipv4;
 mod ipv6;
+pub(crate) mod merge;
 mod ndisc;
 mod neighbour;
 mod outgoing;

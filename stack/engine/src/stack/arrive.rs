@@ -1,6 +1,7 @@
 //! A batch of received frames.
 //!
-//! Frames are taken apart and parsed some at a time, ahead of their chains. Then the contexts that
+//! Frames are taken apart and parsed some at a time, ahead of their chains. Where the configuration has it so, packets
+//! that go on where the one before ends are then one packet, as if a device had merged them. Then the contexts that
 //! their events name are looked up and touched, one step for all, so that the processor waits for
 //! many of them at once rather than for one after another. Then events run in order, as if each
 //! frame had come alone.
@@ -21,6 +22,7 @@ use hawser_time::Instant;
 use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Denied, Nothing, Observer, Verdict};
 use crate::ids::same;
+use crate::net::merge::{Merger, Segment};
 use crate::net::{Ingress, crc, udp};
 use crate::state::{Contexts, Errno, Guess};
 use crate::wire::{RxFrame, Wire};
@@ -41,8 +43,23 @@ struct Arrival<'a> {
     refused: Option<&'static str>,
     net: Net,
     buffer: Buffer<'a>,
+    csum: Csum,
+    /// The CRC-32 of what stands in front of it, where the program's packets cover that.
+    crc: Option<u32>,
+    /// Payload of packets that were merged with it, in bytes.
+    appended: usize,
     /// Its events.
     events: Range<usize>,
+}
+
+/// What a frame brought.
+enum Taken<'a> {
+    /// A packet, at the place that was given for it.
+    Packet,
+    /// An ICMP error, with the packet that it is about.
+    Report(Net, &'a [u8], Icmp),
+    /// Nothing for a program.
+    Nothing,
 }
 
 /// Who takes a packet.
@@ -54,7 +71,38 @@ enum Taker {
     Nobody,
 }
 
-impl Arrival<'_> {
+impl<'a> Arrival<'a> {
+    /// Whether the packet behind it goes on where it ends, and is now part of it.
+    #[inline(always)]
+    fn takes(&mut self, next: &mut Arrival<'_>, merger: &mut Merger<'_>) -> bool {
+        let same_parser = self.parser == next.parser;
+        let (Some(mut first), Some(mut segment)) = (self.segment(), next.segment()) else {
+            return false;
+        };
+        let taken = same_parser
+            .then(|| merger.append(&mut first, &mut segment))
+            .flatten();
+        self.appended += taken.unwrap_or(0);
+        taken.is_some()
+    }
+
+    /// What there is to merge, where all of it lies in one piece and no CRC covers what is in front of it.
+    #[inline(always)]
+    fn segment(&mut self) -> Option<Segment<'_>> {
+        let Arrival {
+            net,
+            buffer,
+            csum,
+            crc,
+            ..
+        } = self;
+        (buffer.tail.is_empty() && crc.is_none()).then_some(Segment {
+            net,
+            head: buffer.head,
+            csum,
+        })
+    }
+
     /// What happens next comes from this packet. Apart, so that nothing is prepared while nobody observes.
     #[cold]
     #[inline(never)]
@@ -67,94 +115,144 @@ impl Stack {
     /// Takes a batch of frames in, and gives their number.
     pub(crate) fn receive(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<usize> {
         let count = wire.receive(self.chains.state.limits.batch)?;
+        let mut merged = std::mem::take(&mut self.work.merged);
         let mut next = 0;
         while next < count {
-            next = self.group(now, &*wire, next..count);
+            // Of frames of a front, each has what chains did with it.
+            let room = if self.takes_back { &mut [] } else { &mut merged[..] };
+            next = self.group(now, &*wire, next..count, Merger::new(room));
         }
+        self.work.merged = merged;
         wire.release();
         self.chains.state.counters.frames_received += count as u64;
         Ok(count)
     }
 
     /// Takes the first frames of a range in, and returns where it stopped.
-    fn group(&mut self, now: Instant, wire: &dyn Wire, frames: Range<usize>) -> usize {
+    fn group<'a>(
+        &mut self,
+        now: Instant,
+        wire: &'a dyn Wire,
+        frames: Range<usize>,
+        mut merger: Merger<'a>,
+    ) -> usize {
         self.work.ahead.clear();
         // One by one: a constant would be copied whole, 32 times for the one packet that most batches have.
-        let mut arrivals: [Option<Arrival<'_>>; MAX_GROUP] = std::array::from_fn(|_| None);
-        let mut packets = 0;
+        let mut arrivals: [Option<Arrival<'a>>; MAX_GROUP] = std::array::from_fn(|_| None);
+        let mut count = 0;
         let mut report = None;
         let mut next = frames.start;
-        while next < frames.end && packets < MAX_GROUP && report.is_none() {
-            let (frame, number) = (wire.frame(next), next);
+        while next < frames.end && count < MAX_GROUP && report.is_none() {
+            let (before, places) = arrivals.split_at_mut(count);
+            let taken = self.take_in(now, next, wire.frame(next), &mut places[0]);
             next += 1;
-            let mut take = |stack: &mut Stack, parser, net, (head, tail), csum, crc| {
-                let buffer = if stack.takes_back {
-                    Buffer::of_front(head, tail)
-                } else {
-                    Buffer::after(&mut stack.last_buffer, head, tail)
-                };
-                let arrival = arrivals[packets].insert(Arrival {
-                    frame: number,
-                    parser: Some(parser),
-                    refused: None,
-                    net,
-                    buffer,
-                    events: 0..0,
-                });
-                stack.parse(parser, arrival, csum, crc);
-                packets += usize::from(arrival.refused.is_none() || stack.chains.observer.is_set());
-            };
-            match self.interface.ingress(now, &frame) {
-                Ingress::Trimmed { net, head, tail } => {
-                    match self.chains.tables.trimmed[net.protocol as usize] {
-                        // Nobody can verify a checksum over what is missing.
-                        Some(parser) => take(self, parser, net, (head, tail), Csum::Complete, None),
-                        None => self.interface.refuse_trimmed(),
+            match taken {
+                Taken::Packet => {
+                    let is_merged = match (before.last_mut(), &mut places[0]) {
+                        (Some(Some(before)), Some(arrival)) => before.takes(arrival, &mut merger),
+                        _ => false,
+                    };
+                    if !is_merged {
+                        count += 1;
+                        continue;
+                    }
+                    self.chains.state.counters.packets_merged += 1;
+                    if merger.room() < self.interface.mtu() as usize {
+                        break;
                     }
                 }
-                Ingress::Packet {
-                    mut net,
-                    mut head,
-                    mut tail,
-                    mut csum,
-                    head_offset,
-                } => match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
-                    Taker::Nobody => {}
-                    Taker::Parser(parser) => {
-                        let crc = self.front(&frame, &net, head_offset);
-                        take(self, parser, net, (head, tail), csum, crc);
-                    }
-                    Taker::NoParser => {
-                        self.chains.state.counters.no_parser += 1;
-                        if self.chains.observer.is_set() {
-                            arrivals[packets] = Some(Arrival {
-                                frame: number,
-                                parser: None,
-                                refused: Some("no_parser"),
-                                net,
-                                buffer: Buffer::after(&mut self.last_buffer, head, tail),
-                                events: 0..0,
-                            });
-                            packets += 1;
-                        }
-                        match net.dst_port {
-                            0 => self.interface.unreachable_reply(now, &frame),
-                            _ => self.interface.refused_reply(now, &frame),
-                        }
-                    }
-                },
-                Ingress::IcmpError {
-                    net, quoted, icmp, ..
-                } => report = Some((net, quoted, icmp)),
-                Ingress::Done | Ingress::Drop(_) => {}
+                Taken::Report(net, quoted, icmp) => report = Some((net, quoted, icmp)),
+                Taken::Nothing => {}
             }
         }
+        let mut merged = merger.taken();
+        for arrival in arrivals[..count].iter_mut().flatten() {
+            if arrival.appended > 0 {
+                (arrival.buffer.tail, merged) = merged.split_at(arrival.appended);
+            }
+            self.parse(arrival);
+        }
         self.work.look_ahead(&self.chains.state.contexts);
-        self.run_group(now, wire, &arrivals[..packets]);
+        self.run_group(now, wire, &arrivals[..count]);
         if let Some((net, quoted, icmp)) = report {
             self.icmp_input(now, &net, quoted, &icmp);
         }
         next
+    }
+
+    /// Takes a frame apart, and puts the packet that it brought into its place.
+    #[inline(always)]
+    fn take_in<'a>(
+        &mut self,
+        now: Instant,
+        number: usize,
+        frame: RxFrame<'a>,
+        place: &mut Option<Arrival<'a>>,
+    ) -> Taken<'a> {
+        // Written where it stays: it is large.
+        let mut put = |parser, net, buffer, csum, crc| {
+            *place = Some(Arrival {
+                frame: number,
+                parser,
+                refused: None,
+                net,
+                buffer,
+                csum,
+                crc,
+                appended: 0,
+                events: 0..0,
+            });
+            Taken::Packet
+        };
+        match self.interface.ingress(now, &frame) {
+            Ingress::Trimmed { net, head, tail } => {
+                let parser = self.chains.tables.trimmed[net.protocol as usize];
+                if parser.is_none() {
+                    self.interface.refuse_trimmed();
+                    return Taken::Nothing;
+                }
+                // Nobody can verify a checksum over what is missing.
+                put(parser, net, self.buffer(head, tail), Csum::Complete, None)
+            }
+            Ingress::Packet {
+                mut net,
+                mut head,
+                mut tail,
+                mut csum,
+                head_offset,
+            } => match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
+                Taker::Nobody => Taken::Nothing,
+                Taker::Parser(parser) => {
+                    let crc = self.front(&frame, &net, head_offset);
+                    put(Some(parser), net, self.buffer(head, tail), csum, crc)
+                }
+                Taker::NoParser => {
+                    self.chains.state.counters.no_parser += 1;
+                    match net.dst_port {
+                        0 => self.interface.unreachable_reply(now, &frame),
+                        _ => self.interface.refused_reply(now, &frame),
+                    }
+                    // It is kept for who observes, in its order.
+                    match self.chains.observer.is_set() {
+                        true => put(None, net, self.buffer(head, tail), csum, None),
+                        false => Taken::Nothing,
+                    }
+                }
+            },
+            Ingress::IcmpError {
+                net, quoted, icmp, ..
+            } => Taken::Report(net, quoted, icmp),
+            Ingress::Done | Ingress::Drop(_) => Taken::Nothing,
+        }
+    }
+
+    /// What the addresses of a packet's events refer to.
+    fn buffer<'a>(&mut self, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
+        if self.takes_back {
+            Buffer::of_front(head, tail)
+        } else {
+            Buffer::after(&mut self.last_buffer, head, tail)
+        }
     }
 
     /// Runs the events of packets that were parsed, in their order.
@@ -238,22 +336,21 @@ impl Stack {
     }
 
     /// Parses a packet. That the parser refuses it is counted.
-    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, crc: Option<u32>) {
+    fn parse(&mut self, arrival: &mut Arrival<'_>) {
+        let Some(parser) = arrival.parser else {
+            arrival.refused = Some("no_parser");
+            return;
+        };
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
         chains.state.counters.inputs += 1;
-        let Arrival {
-            net,
-            buffer: Buffer { head, tail, .. },
-            ..
-        } = arrival;
-        net.path_mtu = self.interface.path_mtu(net.src_ip);
+        arrival.net.path_mtu = self.interface.path_mtu(arrival.net.src_ip);
         let packet = Packet {
-            net,
-            head,
-            tail,
+            net: &arrival.net,
+            head: arrival.buffer.head,
+            tail: arrival.buffer.tail,
             addr: arrival.buffer.addr(),
-            csum,
-            crc,
+            csum: arrival.csum,
+            crc: arrival.crc,
         };
         let first = events.len();
         let parsed = chains.program.parse(parser, Input::Packet(packet), events);

@@ -1,7 +1,8 @@
 //! From packet instructions to frames on the wire.
 //!
 //! Building stops while the wire is full, so that what has not left can still be coalesced and
-//! memory stays bounded. What is alike in all packets of an instruction is found out once.
+//! memory stays bounded. What is alike in all packets of an instruction is found out once; where their headers are proven
+//! to be those of a super-segment's packets, one is built and cut, by the device or here.
 
 use std::io;
 
@@ -69,22 +70,22 @@ impl Stack {
                 continue;
             }
             let record = &pending.record;
-            // Devices cut segments; a datagram is one.
-            let gso_max = if record.net.dst_port == 0 {
-                self.output.gso_max
-            } else {
-                0
-            };
+            // Segments are cut; a datagram is one.
+            let is_segment = record.net.dst_port == 0;
+            let gso_max = if is_segment { self.output.gso_max } else { 0 };
+            // Packets that leave one by one at a rate are built one by one.
+            let cuts = is_segment && gso_max == 0 && burst.is_none();
             let mut builder = Builder {
                 program: &*self.chains.program,
                 max_header: self.chains.tables.blueprints[record.blueprint as usize].0,
                 network: net::network_len(&record.net),
                 room: self.interface.header_room(&record.net),
-                cut: if gso_max > 0 {
+                cut: if gso_max > 0 || cuts {
                     self.chains.tables.cuts.find(record)
                 } else {
                     None
                 },
+                cuts,
                 gso_max,
                 // No more than there is room for in all: one super-segment would be half of a slow wire's queue.
                 burst: burst.unwrap_or(u64::MAX).min(room as u64),
@@ -163,8 +164,10 @@ struct Builder<'a> {
     network: usize,
     /// Bytes to leave free in front of it: those, and the link's.
     room: usize,
-    /// What is proven of the instruction, where the wire cuts super-segments.
+    /// What is proven of the instruction, where super-segments are cut: by the wire,
     cut: Option<&'a Cut>,
+    /// or here, since the wire cannot.
+    cuts: bool,
     /// The largest super-segment that the wire cuts.
     gso_max: u32,
     /// The most bytes of payload in one, where the program paces them or the wire has little room.
@@ -184,8 +187,19 @@ impl Builder<'_> {
     /// be sent.
     fn frame(&mut self, frame: &mut TxFrame) -> bool {
         let room = self.room;
+        if self.pending.sent.packets < self.pending.sent.shared.end {
+            return self.cut(frame);
+        }
         frame.head.resize(room + self.max_header, 0);
         let (piece, built) = self.headers(&mut frame.head[room..]);
+        if self.cuts && piece.packets > 1 {
+            let header = &mut self.pending.buffers.header;
+            header.clear();
+            header.extend_from_slice(&frame.head[room..room + built.len]);
+            self.pending.sent.shared = piece.into();
+            frame.head.clear();
+            return self.cut(frame);
+        }
         self.pending.sent.packets += piece.packets;
         let size = if piece.packets > 1 {
             self.pending.seg_size
@@ -211,6 +225,31 @@ impl Builder<'_> {
         fits
     }
 
+    /// Makes the next packet of those that are cut here; false when it cannot be sent.
+    fn cut(&mut self, frame: &mut TxFrame) -> bool {
+        let (room, sent) = (self.room, &mut self.pending.sent);
+        let header = &self.pending.buffers.header[..];
+        let joined = Joined {
+            header,
+            len: sent.shared.len,
+            size: self.pending.seg_size,
+        };
+        frame.head.resize(room, 0);
+        frame.head.extend_from_slice(header);
+        let len = joined.cut(sent.packets - sent.shared.first, &mut frame.head[room..]);
+        sent.packets += 1;
+        let packet = self.network + header.len() + len as usize;
+        let fits = packet <= sent.mtu as usize;
+        if fits {
+            let (start, field) = superframe::CSUM;
+            frame.csum = Some((room as u16 + start, room as u16 + field));
+            frame.cause = self.pending.cause;
+            self.bytes += packet;
+        }
+        self.pending.take_payload(len as usize, &mut frame.payload);
+        fits
+    }
+
     /// Builds the header of the next super-segment if there can be one, and else of a packet.
     fn headers(&mut self, header: &mut [u8]) -> (Piece, Built) {
         let piece = Piece::next(self.pending, self.max_packets());
@@ -221,13 +260,14 @@ impl Builder<'_> {
         // Flags without a rule are alike in all packets, so that the first one's are enough.
         let begins = self.pending.sent.packets == 0;
         let is_checked = begins && !cut.clear.is_empty();
-        if is_checked || self.checks {
+        if is_checked || self.checks || self.cuts {
             self.saved.clear();
             self.saved.extend_from_slice(&self.pending.buffers.image);
         }
         let built = self.build(&piece, header);
         let holds = !is_checked || superframe::is_clear(header, &cut.clear);
         let right = !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
+        let holds = holds && (!self.cuts || built.len <= self.max_header && superframe::can_be_cut(&built));
         if holds && right {
             return (piece, built);
         }
@@ -248,7 +288,12 @@ impl Builder<'_> {
         }
         let headers = (self.network + self.max_header) as u32;
         let burst = self.burst.min(u64::from(u32::MAX)) as u32;
-        self.gso_max.saturating_sub(headers).min(burst) / size
+        let (max, burst) = match self.cuts {
+            // Each packet is still asked for by itself.
+            true => (u32::from(u16::MAX), u32::MAX),
+            false => (self.gso_max, burst),
+        };
+        max.saturating_sub(headers).min(burst) / size
     }
 
     /// Whether a device makes the program's packets of a super-segment with this header. The image

@@ -60,6 +60,9 @@ const TIMER_RETRY: Duration = Duration::from_millis(1);
 /// How late a timer is, at least, where its driver came late: 1 ms.
 const LATE: Duration = Duration::from_millis(1);
 
+/// Bytes that packets hold which are merged with others, in one group of a batch: 64 KiB.
+const MERGED: usize = 64 << 10;
+
 /// Runs a transport program on one interface, for one shard.
 ///
 /// It owns no thread, no clock and no socket. Its driver calls, in a loop:
@@ -117,6 +120,8 @@ struct Work {
     guesses: Vec<Option<Guess>>,
     /// The last id that was hashed, and its hash: packets of one connection come together.
     hashed: (Id, u64),
+    /// What packets hold that are merged with the one before; empty: none are.
+    merged: Vec<u8>,
 }
 
 impl Default for Work {
@@ -127,6 +132,7 @@ impl Default for Work {
             ahead: EventBuf::default(),
             guesses: Vec::new(),
             hashed: (Id::NONE, 0),
+            merged: Vec::new(),
         }
     }
 }
@@ -201,7 +207,10 @@ impl Stack {
             takes_back: false,
             last_buffer: 0,
             calls: stream(Purpose::Messages).bits() >> 2,
-            work: Work::default(),
+            work: Work {
+                merged: vec![0; if config.merge { MERGED } else { 0 }],
+                ..Work::default()
+            },
         };
         stack.want_signals(0);
         stack.grant_raised();

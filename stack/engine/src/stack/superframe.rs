@@ -2,9 +2,9 @@
 //!
 //! Which instructions may leave so is proven by the compiler ([`hawser_ir::Cut`]): a device then
 //! makes of each piece of an instruction exactly the packets that the program would have made. So
-//! one header is built for a piece, and those in between never.
+//! one header is built for a piece, and those in between never. Where the device does not cut, [`Joined::cut`] does.
 //!
-//! [`Joined::differs`] is the check of that: it cuts a header as devices do and compares it with the
+//! [`Joined::differs`] is the check of that: it compares the headers of the cut with the
 //! program's own, packet by packet ([`crate::Stack::check_super_segments`]). The offsets are those
 //! of RFC 9293, 3.1; what devices do is Linux's SKB_GSO_TCPV4 and SKB_GSO_TCPV6.
 
@@ -12,11 +12,13 @@ use std::ops::Range;
 
 use hawser_ir::abi::{Built, Segment};
 
-use crate::state::Pending;
+use crate::state::{Pending, SharedHeader};
 
 const SEQUENCE: Range<usize> = 4..8;
 const FLAGS: usize = 13;
 const CHECKSUM: Range<usize> = 16..18;
+/// As [`Built::csum`] has it: what is summed begins with the header.
+pub(crate) const CSUM: (u16, u16) = (0, CHECKSUM.start as u16);
 /// CWR: stands on the first packet only.
 const FIRST_ONLY: u8 = 0x80;
 /// PSH and FIN: stand on the last packet only.
@@ -33,6 +35,16 @@ pub(crate) struct Piece {
     pub(crate) len: u32,
     /// They are the rest of the instruction.
     is_rest: bool,
+}
+
+impl From<Piece> for SharedHeader {
+    fn from(piece: Piece) -> SharedHeader {
+        SharedHeader {
+            first: piece.first,
+            end: piece.first + piece.packets,
+            len: piece.len,
+        }
+    }
 }
 
 impl Piece {
@@ -78,6 +90,11 @@ pub(crate) fn is_clear(header: &[u8], bits: &[u32]) -> bool {
     })
 }
 
+/// Whether a header has all that is changed where a super-segment is cut.
+pub(crate) fn can_be_cut(built: &Built) -> bool {
+    built.csum == Some(CSUM) && built.len >= CHECKSUM.end && built.trailer == 0
+}
+
 /// A super-segment as a device sees it: its header, the payload's bytes in all and per packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined<'a> {
@@ -90,30 +107,31 @@ impl Joined<'_> {
     /// Whether the device's packet number `index` has another header than the program's, which is
     /// `own`.
     pub(crate) fn differs(&self, index: u32, own: &[u8], built: &Built) -> bool {
-        let start = index * self.size;
-        let len = self.size.min(self.len - start);
-        let has_sum = built.csum == Some((0, CHECKSUM.start as u16));
-        if own.len() != self.header.len() || own.len() < CHECKSUM.end || !has_sum {
+        if own.len() != self.header.len() || !can_be_cut(built) {
             return true;
         }
-        let mut flags = self.header[FLAGS];
-        flags &= if index > 0 { !FIRST_ONLY } else { u8::MAX };
-        flags &= if start + len < self.len {
-            !LAST_ONLY
-        } else {
-            u8::MAX
-        };
-        let same = |range: Range<usize>| self.header[range.clone()] == own[range];
-        let alike = same(0..SEQUENCE.start)
-            && same(SEQUENCE.end..FLAGS)
-            && same(FLAGS + 1..CHECKSUM.start)
-            && same(CHECKSUM.end..own.len());
+        let mut header = self.header.to_vec();
+        self.cut(index, &mut header);
+        header != own
+    }
+
+    /// Makes the header of the device's packet number `index` of a copy of the whole one, for which [`can_be_cut`]
+    /// holds, and gives the packet's payload in bytes.
+    #[inline]
+    pub(crate) fn cut(&self, index: u32, header: &mut [u8]) -> u32 {
+        let start = index * self.size;
+        let len = self.size.min(self.len - start);
+        if index > 0 {
+            header[FLAGS] &= !FIRST_ONLY;
+        }
+        if start + len < self.len {
+            header[FLAGS] &= !LAST_ONLY;
+        }
         // The field holds the sum of the pseudo-header, whose length covers the payload.
         let sum = folded(u32::from(self.sum()) + (0xffff - folded(self.len - len)));
-        !alike
-            || own[FLAGS] != flags
-            || number(own) != number(self.header).wrapping_add(start)
-            || own[CHECKSUM] != (sum as u16).to_be_bytes()
+        header[SEQUENCE].copy_from_slice(&number(self.header).wrapping_add(start).to_be_bytes());
+        header[CHECKSUM].copy_from_slice(&(sum as u16).to_be_bytes());
+        len
     }
 
     fn sum(&self) -> u16 {
@@ -127,9 +145,10 @@ fn folded(sum: u32) -> u32 {
 }
 
 fn number(header: &[u8]) -> u32 {
-    header[SEQUENCE]
-        .iter()
-        .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    let [_, _, _, _, a, b, c, d, ..] = *header else {
+        return 0;
+    };
+    u32::from_be_bytes([a, b, c, d])
 }
 
 #[cfg(test)]
@@ -173,6 +192,12 @@ mod tests {
             let this = if index == 9 { 77 } else { 1448 };
             let own = header(start.wrapping_add(index * 1448), flags, this);
             assert!(!joined.differs(index, &own, &BUILT), "packet {index}");
+            let mut cut = whole.clone();
+            assert_eq!(
+                (joined.cut(index, &mut cut), cut),
+                (this, own.clone()),
+                "packet {index}"
+            );
             for at in 0..20 {
                 let mut other = own.clone();
                 other[at] ^= 0x41;

@@ -158,13 +158,23 @@ pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) ->
     stack_with_mtu(address, params, seed, caps, 1500)
 }
 
+/// The same, which merges packets that arrive together and go on where the one before ends.
+pub(crate) fn merging_stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
+    let config = StackConfig { merge: true, ..config(address, seed, 1500) };
+    Stack::new(with_params(params), config, caps).expect("a stack")
+}
+
 /// A stack at an address whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
+    Stack::new(with_params(params), config(address, seed, mtu), caps).expect("a stack")
+}
+
+fn config(address: IpAddr, seed: u64, mtu: u32) -> StackConfig {
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
     let mut config = StackConfig::new(interface, seed);
     // What is sent at once is taken whole: how much the engine lets a connection hold is its own tests' affair.
     config.limits.first_bytes = config.limits.tx_bytes;
-    Stack::new(with_params(params), config, caps).expect("a stack")
+    config
 }
 
 /// The stack under test.

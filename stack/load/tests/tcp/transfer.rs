@@ -9,7 +9,7 @@ use fastrand::Rng;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Notice, Stack};
 
-use crate::bench::{MS, SECOND, stack};
+use crate::bench::{MS, SECOND, merging_stack, stack};
 
 /// One end of the link.
 pub(crate) struct End {
@@ -74,7 +74,12 @@ impl World {
         let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
         // TIME-WAIT outlasts retransmission timeouts, as it has to: an end that left before would reset the other one's
         // last data, which it had.
-        let stacks = [1, 2].map(|i| stack(address(v6, i), &["MIN_RTO=200ms"], seed + u64::from(i), &caps));
+        // One of both merges what it receives.
+        let stacks = [(1, stack as fn(_, &[_], _, &_) -> _), (2, merging_stack)];
+        let mut stacks =
+            stacks.map(|(i, stack)| stack(address(v6, i), &["MIN_RTO=200ms"], seed + u64::from(i), &caps));
+        // The other compares each header that it has cut with the program's own.
+        stacks[0].check_super_segments(true);
         World {
             now: 0,
             stacks,
@@ -96,6 +101,7 @@ impl World {
                 busy = true;
                 let counters = self.stacks[i].counters();
                 assert_eq!(counters.asserts, 0, "{:?}", self.stacks[i].last_assert());
+                assert_eq!(counters.wrong_super_segments, 0);
             }
             for packet in std::mem::take(&mut self.ends[i].sent) {
                 self.fly(1 - i, packet);
@@ -264,6 +270,18 @@ fn a_clean_link() {
     for v6 in [false, true] {
         let took = transfer(v6, CALM, 1, [500_000, 300_000]);
         assert!(took < 2 * SECOND, "{took} ns");
+    }
+}
+
+/// Their checksums are verified first: this wire leaves that to the stack.
+#[test]
+fn packets_that_arrive_together_are_merged() {
+    for v6 in [false, true] {
+        let mut merged = [0, 0];
+        transfer_while(v6, CALM, 1, [500_000, 300_000], |world, _| {
+            merged = [0, 1].map(|i| world.stacks[i].counters().packets_merged);
+        });
+        assert!(merged[0] == 0 && merged[1] > 150, "{merged:?}");
     }
 }
 

@@ -29,17 +29,21 @@ pub(crate) struct Args {
     /// Leave smoltcp out
     #[arg(long)]
     no_peer: bool,
+    /// Each packet that is received is an event of its own, as where packets come one by one
+    #[arg(long)]
+    no_merge: bool,
 }
 
 impl Args {
-    /// These engines alone, with transfers of at most so many MiB.
-    pub(crate) fn of(engines: &[&str], size: u64) -> Self {
+    /// These engines alone, with transfers of at most so many MiB; whether they merge what they receive.
+    pub(crate) fn of(engines: &[&str], size: u64, merge: bool) -> Self {
         Self {
             engines: engines.iter().map(|&engine| engine.to_owned()).collect(),
             window: 256,
             size: Some(size),
             params: Vec::new(),
             no_peer: true,
+            no_merge: !merge,
         }
     }
 }
@@ -55,6 +59,9 @@ pub(crate) struct Once {
     bytes: u64,
     /// Params of the program
     params: Vec<String>,
+    /// Each packet is an event
+    #[arg(long)]
+    no_merge: bool,
 }
 
 /// Thresholds in bytes that are never reached.
@@ -89,6 +96,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     );
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
+    report.setting("merging on receipt", !args.no_merge);
     report.setting("valgrind", String::from_utf8_lossy(&version.stdout).trim());
     let mut names = if args.engines.is_empty() {
         vec![common.engine.clone()]
@@ -138,6 +146,7 @@ fn transfer(name: &str, args: &Args, bytes: u64) -> Result<(u64, Traffic), Failu
     let (window, bytes) = (args.window.to_string(), bytes.to_string());
     let mut words = vec!["once", name, &window, &bytes];
     words.extend(args.params.iter().map(String::as_str));
+    words.extend(args.no_merge.then_some("--no-merge"));
     let (instructions, out) = count(&words)?;
     let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
     let mut next = || words.next().ok_or("no figures came from under valgrind");
@@ -181,7 +190,7 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
 /// # Errors
 /// When it fails.
 pub(crate) fn once(args: &Once) -> Result<(), Failure> {
-    let mut running = Running::start(&subject(&args.subject), args.window, &args.params)?;
+    let mut running = Running::start(&subject(&args.subject), args.window, &args.params, !args.no_merge)?;
     running.bulk(args.bytes)?;
     let traffic = running.traffic();
     println!("{} {} {}", traffic.data, traffic.answers, traffic.bytes);

@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Set a param of the program, not of TCP by hand: SACK=false (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// Each packet that is received is an event of its own, as where packets come one by one
+    #[arg(long)]
+    no_merge: bool,
 }
 
 /// Bytes between looks at the clock.
@@ -60,14 +63,19 @@ pub(crate) enum Running {
 
 impl Running {
     /// Two stacks with an open connection.
-    pub(crate) fn start(subject: &Subject, window_kib: u32, more: &[String]) -> Result<Running, Failure> {
+    pub(crate) fn start(
+        subject: &Subject,
+        window_kib: u32,
+        more: &[String],
+        merge: bool,
+    ) -> Result<Running, Failure> {
         match subject {
             Subject::Hawser(engine) => {
                 let mut params = vec![format!("RCV_BUF={}", u64::from(window_kib) << 10)];
                 if engine != engine::HANDWRITTEN {
                     params.extend_from_slice(more);
                 }
-                let mut pair = Pair::new(&engine::program(engine, &params)?)?;
+                let mut pair = Pair::merging(&engine::program(engine, &params)?, merge)?;
                 pair.open(1)?;
                 Ok(Running::Hawser(Box::new(pair)))
             }
@@ -108,6 +116,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     report.setting("runs", common.runs());
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
+    report.setting("merging on receipt", !args.no_merge);
     report.setting("checksums", "none, on either stack");
     let engines = if args.engines.is_empty() {
         vec![common.engine.clone()]
@@ -139,7 +148,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
 }
 
 fn measure(subject: &Subject, args: &Args, seconds: f64) -> Result<Vec<f64>, Failure> {
-    let mut running = Running::start(subject, args.window, &args.params)?;
+    let mut running = Running::start(subject, args.window, &args.params, !args.no_merge)?;
     running.bulk(STRIDE)?;
     let (begin, before) = (Instant::now(), running.traffic());
     let limit = Duration::from_secs_f64(seconds);

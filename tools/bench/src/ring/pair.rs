@@ -33,7 +33,7 @@ struct Host {
 }
 
 impl Host {
-    fn new(program: Arc<dyn Program>, number: u8, end: End) -> Result<Host, Failure> {
+    fn new(program: Arc<dyn Program>, number: u8, end: End, merge: bool) -> Result<Host, Failure> {
         let interface = InterfaceConfig {
             addresses: vec![(address(number, 0).ip(), 24)],
             gateways: Vec::new(),
@@ -41,6 +41,7 @@ impl Host {
         };
         let mut config = StackConfig::new(interface, u64::from(number));
         config.ephemeral = 1024..=65_535;
+        config.merge = merge;
         let stack = Stack::new(program, config, end.caps())?;
         Ok(Host {
             stack,
@@ -83,14 +84,26 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Two stacks that run this program.
+    /// Two stacks that run this program, as they do on a device.
     ///
     /// # Errors
     /// When the program cannot be run.
     pub(crate) fn new(program: &Arc<dyn Program>) -> Result<Pair, Failure> {
+        Pair::merging(program, true)
+    }
+
+    /// The same; whether they merge what they receive.
+    ///
+    /// # Errors
+    /// When the program cannot be run.
+    pub(crate) fn merging(program: &Arc<dyn Program>, merge: bool) -> Result<Pair, Failure> {
         let lanes = [Shared::default(), Shared::default()];
-        let client = Host::new(Arc::clone(program), 1, End::new(&lanes[0], &lanes[1], MTU as u32))?;
-        let server = Host::new(Arc::clone(program), 2, End::new(&lanes[1], &lanes[0], MTU as u32))?;
+        let host = |number, outward, inward| {
+            let end = End::new(outward, inward, MTU as u32);
+            Host::new(Arc::clone(program), number, end, merge)
+        };
+        let client = host(1, &lanes[0], &lanes[1])?;
+        let server = host(2, &lanes[1], &lanes[0])?;
         let chunk = (0..CHUNK)
             .map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
             .collect();
@@ -285,11 +298,18 @@ mod tests {
     const ENGINES: [&str; 3] = ["interp", "native", "handwritten"];
 
     fn pair(engine: &str) -> Pair {
-        Pair::new(&crate::engine::program(engine, &[]).unwrap()).unwrap()
+        merging(engine, true)
+    }
+
+    fn merging(engine: &str, merge: bool) -> Pair {
+        Pair::merging(&crate::engine::program(engine, &[]).unwrap(), merge).unwrap()
     }
 
     fn traffic_of_bulk(engine: &str, bytes: u64) -> Traffic {
-        let mut pair = pair(engine);
+        traffic_of(pair(engine), bytes)
+    }
+
+    fn traffic_of(mut pair: Pair, bytes: u64) -> Traffic {
         pair.open(1).unwrap();
         let before = pair.traffic();
         pair.bulk(bytes).unwrap();
@@ -316,6 +336,14 @@ mod tests {
         let [interp, native, by_hand] = ENGINES.map(|engine| traffic_of_bulk(engine, 8 << 20));
         assert_eq!(interp, native);
         assert_eq!((by_hand.data, by_hand.answers), (native.data, native.answers));
+    }
+
+    #[test]
+    fn merging_changes_no_packet_of_a_clean_transfer() {
+        for engine in ENGINES {
+            let traffic = traffic_of(merging(engine, false), 4 << 20);
+            assert_eq!(traffic, traffic_of_bulk(engine, 4 << 20), "{engine}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use hawser_time::Instant;
 
 use fifo::Fifo;
 use paced::Paced;
-pub(crate) use pending::{Buffers, Pending};
+pub(crate) use pending::{Buffers, Pending, SharedHeader};
 use ranked::Ranked;
 
 use super::Slot;

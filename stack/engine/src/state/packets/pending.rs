@@ -12,6 +12,8 @@ pub(crate) struct Buffers {
     pub(crate) image: Vec<u8>,
     /// The payload, in pieces.
     pub(crate) payload: Vec<PayRef>,
+    /// The header of the packets that are cut from one: see [`Progress::shared`].
+    pub(crate) header: Vec<u8>,
 }
 
 /// An instruction that waits.
@@ -52,6 +54,19 @@ pub(crate) struct Progress {
     pub(crate) mtu: u32,
     /// It leaves packet by packet, whatever the device could do.
     pub(crate) is_plain: bool,
+    /// The packets for which one header was built, that is changed for each.
+    pub(crate) shared: SharedHeader,
+}
+
+/// Packets of an instruction that are cut from one super-segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SharedHeader {
+    /// The first one's index.
+    pub(crate) first: u32,
+    /// One more than the last one's; 0: there are none.
+    pub(crate) end: u32,
+    /// Payload bytes of them all.
+    pub(crate) len: u32,
 }
 
 impl Pending {
