@@ -85,7 +85,7 @@ fn a_program_that_lacks_something_fails_and_says_where_and_what_takes_it() {
     for line in [
         "hawser: transports/roce/roce.mtp does not run on the target xdp:",
         "  the payload is checked, by the CRC-32 of `roce_packet` (transports/roce/parse.mtp:6)",
-        "  the targets host and sim take it",
+        "  the targets dpdk, host and sim take it",
     ] {
         assert!(error.lines().any(|found| found == line), "{error}");
     }
@@ -155,6 +155,6 @@ fn the_table_as_json_has_the_same_rows() {
     let lacking = json("xdp", "transports/roce/roce.mtp");
     assert_eq!(
         lacking["programs"][0]["instead"],
-        serde_json::json!(["host", "sim"])
+        serde_json::json!(["dpdk", "host", "sim"])
     );
 }

@@ -79,9 +79,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         engine: args.device.engine().name(),
         all_listen: Arc::new(Barrier::new(usize::from(args.shards))),
     };
-    if server.at.is_empty() {
-        return Err(Exit::usage("there is no address to listen on; give --addr"));
-    }
     allow_files(u64::from(args.max_connections) + SPARE_FILES);
     let (endpoints, bus) = args.device.shards(args.shards)?;
     let (ended, ends) = mpsc::channel();

@@ -90,7 +90,7 @@ impl Target {
         out += &match instead {
             [] => "  no target has that\n".to_owned(),
             [one] => format!("  the target {one} takes it\n"),
-            several => format!("  the targets {} take it\n", several.join(" and ")),
+            [others @ .., last] => format!("  the targets {} and {last} take it\n", others.join(", ")),
         };
         out
     }
