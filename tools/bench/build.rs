@@ -1,5 +1,5 @@
-//! Compiles TCP as written by hand in C, and the measurement of the border's own cost twice; notes
-//! the revision that reports name.
+//! Compiles TCP as written by hand in C, the measurement of the border's own cost twice, and with the feature `dpdk` a
+//! bare loop over its ports; notes the revision that reports name.
 
 mod revision;
 
@@ -13,6 +13,31 @@ fn main() {
     compile("handwritten.c", "handwritten", None);
     compile("abi_cost.c", "abi_cost_records", Some("0"));
     compile("abi_cost.c", "abi_cost_direct", Some("1"));
+    #[cfg(feature = "dpdk")]
+    compile_bare();
+}
+
+/// As what Hawser's wire needs of DPDK is compiled (`targets/dpdk`), whose build says what is missing where DPDK is.
+#[cfg(feature = "dpdk")]
+fn compile_bare() {
+    println!("cargo::rerun-if-changed=dpdk");
+    println!("cargo::rerun-if-env-changed=PKG_CONFIG_PATH");
+    let output = std::process::Command::new("pkg-config")
+        .args(["--cflags", "libdpdk"])
+        .output();
+    let flags = output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    );
+    let mut build = cc::Build::new();
+    build.file("dpdk/bare.c").std("gnu11").opt_level(2);
+    for flag in flags.split_whitespace() {
+        build.flag(flag);
+    }
+    build.compile("bare");
+    for library in ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_eal"] {
+        println!("cargo::rustc-link-lib=dylib={library}");
+    }
 }
 
 /// As generated programs are compiled: -O2, whatever the Rust around it is compiled with.

@@ -10,7 +10,7 @@
 //! * `handwritten/`: TCP by hand in C, to compare with
 //! * `sys`: system calls
 //!
-//! `unsafe` is confined to `sys` and `handwritten`.
+//! `unsafe` is confined to `sys`, `handwritten` and `sides/bare`.
 
 #![deny(unsafe_code)]
 
@@ -32,8 +32,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use bench::{
-    Common, abi, answers, bulk, callgrind, check, connect, fabric, gates, memory, policy, race, rr, session,
-    sockets, stack,
+    Common, abi, answers, bulk, callgrind, check, connect, dpdk, fabric, gates, memory, policy, race, rr,
+    session, sockets, stack,
 };
 use report::Report;
 use table::Style;
@@ -54,6 +54,7 @@ enum Command {
     Rr(rr::Args),
     Sockets(sockets::Args),
     Connect(connect::Args),
+    Dpdk(dpdk::Args),
     Answers(answers::Args),
     Stack(stack::Args),
     Check(check::Args),
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         Command::Rr(args) => rr::run(args, common),
         Command::Sockets(args) => sockets::run(args, common),
         Command::Connect(args) => connect::run(args, common),
+        Command::Dpdk(args) => dpdk::run(args, common),
         Command::Answers(args) => answers::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),

@@ -6,9 +6,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use hawser::host::netns::{self, Namespace, Netlink};
+use hawser_temporary::Folder;
 
+use crate::sides::gvisor;
 use crate::sides::process::run_pair;
-use crate::sides::spec::{Measured, Spec, StackKind, Work};
+use crate::sides::spec::{BareWork, Measured, Spec, StackKind, Work};
 use crate::sys;
 
 /// The cable's ends.
@@ -42,6 +44,8 @@ pub(crate) enum Medium {
     VethPlain,
     /// A TUN or TAP device, whose other end is the kernel's.
     Device,
+    /// Memory that two processes share, as ports of DPDK: `net_memif`.
+    Memif,
 }
 
 /// One of the stacks under measurement.
@@ -57,6 +61,10 @@ pub(crate) enum Stack {
     QuicLite,
     /// quinn, likewise.
     Quinn,
+    /// gVisor's.
+    Gvisor,
+    /// None: a loop over a port of DPDK, and what it does with payload.
+    Bare(BareWork),
 }
 
 impl Stack {
@@ -69,6 +77,10 @@ impl Stack {
             Stack::Smoltcp => "smoltcp",
             Stack::QuicLite => "QUIC-Lite",
             Stack::Quinn => "quinn",
+            Stack::Gvisor => "gVisor",
+            Stack::Bare(BareWork::Headers) => "bare loop, headers alone",
+            Stack::Bare(BareWork::Copies) => "bare loop",
+            Stack::Bare(BareWork::Sums) => "bare loop, with checksums",
         }
     }
 
@@ -112,6 +124,8 @@ impl Constellation {
     pub(crate) fn name(&self) -> String {
         let medium = match (self.medium, self.client, self.server) {
             (Medium::Veth, Stack::Linux, Stack::Linux) => "veth",
+            (Medium::Memif, Stack::Bare(_), _) => return format!("{}, memif", self.client.name()),
+            (Medium::Memif, _, _) => "memif",
             (Medium::VethPlain, _, _) => "veth, no offload",
             (Medium::Veth, _, _) => "AF_PACKET",
             (Medium::Device, Stack::Smoltcp, _) | (Medium::Device, _, Stack::Smoltcp) => "TAP",
@@ -172,16 +186,18 @@ pub(crate) fn run(
     let network = Network::make(constellation.medium)?;
     let cores = sys::cores()?;
     let core = |n: usize| cores.get(n).or(cores.last()).copied();
-    let spec = |is_server: bool, work: Work| Spec {
-        stack: network.stack(constellation, manner, is_server),
-        address: (address(is_server), PREFIX),
-        core: core(usize::from(is_server)),
-        sleeps: manner.sleeps,
-        work,
-        timeout_s: manner.timeout_s,
+    let spec = |is_server: bool, work: Work| -> io::Result<Spec> {
+        Ok(Spec {
+            stack: network.stack(constellation, manner, is_server)?,
+            address: (address(is_server), PREFIX),
+            core: core(usize::from(is_server)),
+            sleeps: manner.sleeps,
+            work,
+            timeout_s: manner.timeout_s,
+        })
     };
     network.configure(constellation)?;
-    let (server_spec, client_spec) = (spec(true, server), spec(false, client));
+    let (server_spec, client_spec) = (spec(true, server)?, spec(false, client)?);
     let (server, client) = run_pair(
         (&network.hosts[1], &server_spec),
         (&network.hosts[0], &client_spec),
@@ -189,10 +205,12 @@ pub(crate) fn run(
     Ok((client, server))
 }
 
-/// The hosts: client, server. With a TUN or TAP device both stacks are in one namespace.
+/// The hosts: client, server. With a TUN or TAP device, or memory, both stacks are in one namespace.
 struct Network {
     hosts: [Namespace; 2],
     medium: Medium,
+    /// Where processes that share memory find each other.
+    folder: Folder,
 }
 
 impl Network {
@@ -202,11 +220,12 @@ impl Network {
         let right = match medium {
             Medium::Veth | Medium::VethPlain => Namespace::create().map_err(other)?,
             // Another handle of the same.
-            Medium::Device => left.run(Namespace::current).map_err(other)?.map_err(other)?,
+            Medium::Device | Medium::Memif => left.run(Namespace::current).map_err(other)?.map_err(other)?,
         };
         Ok(Network {
             hosts: [left, right],
             medium,
+            folder: Folder::new()?,
         })
     }
 
@@ -218,7 +237,7 @@ impl Network {
                 .map_err(io::Error::other)?
                 .map_err(io::Error::other)?;
         }
-        if self.medium == Medium::Device {
+        if matches!(self.medium, Medium::Device | Medium::Memif) {
             return Ok(());
         }
         left.run(|| Netlink::open()?.add_veth(ENDS[0], ENDS[1], right))
@@ -254,41 +273,63 @@ impl Network {
         Ok(())
     }
 
-    fn stack(&self, constellation: &Constellation, manner: &Manner, is_server: bool) -> StackKind {
+    /// The memory between two processes, as DPDK names it: the server makes it.
+    fn memif(&self, is_server: bool) -> String {
+        let role = if is_server { "server" } else { "client" };
+        let socket = self.folder.join("memif");
+        format!(
+            "net_memif0,role={role},socket={},socket-abstract=no",
+            socket.display()
+        )
+    }
+
+    fn stack(
+        &self,
+        constellation: &Constellation,
+        manner: &Manner,
+        is_server: bool,
+    ) -> io::Result<StackKind> {
         let stack = if is_server {
             constellation.server
         } else {
             constellation.client
         };
         // The device's other end is the other side's address.
-        let kernel = (address(!is_server), PREFIX);
-        match stack {
+        let kernel = (self.medium == Medium::Device).then_some((address(!is_server), PREFIX));
+        let ours = |device: String| StackKind::Hawser {
+            device,
+            kernel,
+            program: manner.program.clone(),
+            engine: manner.engine.clone(),
+            params: manner.params.clone(),
+        };
+        Ok(match stack {
             Stack::Linux => StackKind::Linux,
-            Stack::Hawser => StackKind::Hawser {
-                device: match self.medium {
-                    Medium::Device => format!("tun:{DEVICE}"),
-                    Medium::Veth | Medium::VethPlain => format!("packet:{}", ENDS[usize::from(is_server)]),
-                },
-                kernel: (self.medium == Medium::Device).then_some(kernel),
-                program: manner.program.clone(),
-                engine: manner.engine.clone(),
-                params: manner.params.clone(),
-            },
+            Stack::Hawser => ours(match self.medium {
+                Medium::Device => format!("tun:{DEVICE}"),
+                Medium::Memif => format!("dpdk:{}", self.memif(is_server)),
+                Medium::Veth | Medium::VethPlain => format!("packet:{}", ENDS[usize::from(is_server)]),
+            }),
             Stack::QuicLite => {
                 let port = if is_server { PORT } else { 0 };
-                StackKind::Hawser {
-                    device: format!("udp:{}", SocketAddr::new(address(is_server), port)),
-                    kernel: None,
-                    program: manner.program.clone(),
-                    engine: manner.engine.clone(),
-                    params: manner.params.clone(),
-                }
+                ours(format!("udp:{}", SocketAddr::new(address(is_server), port)))
             }
             Stack::Quinn => StackKind::Quinn,
             Stack::Smoltcp => StackKind::Smoltcp {
-                device: DEVICE.to_owned(),
+                device: match self.medium {
+                    Medium::Memif => format!("dpdk:{}", self.memif(is_server)),
+                    _ => format!("tap:{DEVICE}"),
+                },
                 kernel,
             },
-        }
+            Stack::Gvisor => StackKind::Gvisor {
+                program: gvisor::program()?,
+                device: ENDS[usize::from(is_server)].to_owned(),
+            },
+            Stack::Bare(work) => StackKind::Bare {
+                device: self.memif(is_server),
+                work,
+            },
+        })
     }
 }

@@ -117,6 +117,22 @@ fn programs_over_sockets_are_measured_beside_their_peers() {
 }
 
 #[test]
+fn shared_memory_is_measured_beside_its_peers() {
+    let Some(report) = report(&["dpdk", "--verify"]) else {
+        return;
+    };
+    assert_eq!(rows(&report).len(), 13);
+    // gVisor is not built by a quick run, and testpmd is a package of its own.
+    let measured = measured(&report);
+    let in_memory = measured
+        .iter()
+        .filter(|name| name.contains("memif") && !name.contains("testpmd"));
+    let expected = if cfg!(feature = "dpdk") { 6 } else { 0 };
+    assert_eq!(in_memory.count(), expected, "{report}");
+    assert_eq!(rows(&report)[0]["name"], "bare loop, memif");
+}
+
+#[test]
 fn connections_are_opened_and_nothing_is_left() {
     let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else {
         return;

@@ -5,7 +5,8 @@ use std::io;
 use super::{Common, alternate, column, row};
 use crate::engine::TCP;
 use crate::report::{Better, Metric, Report};
-use crate::sides::spec::{Bulk, Work};
+use crate::sides::spec::{Bulk, Measured, Work};
+use crate::sides::transport::CHUNK;
 use crate::stage::{self, Constellation, Manner, Medium, Stack};
 
 /// Measure one flow's rate: Linux, Hawser and smoltcp with each other, alternating
@@ -104,6 +105,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         warm_up_s: args.warm_up,
         seconds,
         verify: args.verify,
+        write: CHUNK,
     };
     let results = alternate(common, "bulk", &wanted, |constellation| {
         measure(constellation, &manner, &plan)
@@ -130,6 +132,16 @@ pub(super) fn metrics(samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
 
 /// Rate, rate per CPU, and the share of a core that either side used.
 pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
+    let (sender, receiver) = transfer(constellation, manner, plan)?;
+    figures(&sender, &receiver)
+}
+
+/// Moves bytes: what both sides measured. All must have arrived.
+pub(super) fn transfer(
+    constellation: &Constellation,
+    manner: &Manner,
+    plan: &Bulk,
+) -> io::Result<(Measured, Measured)> {
     let (sender, receiver) = stage::run(
         constellation,
         manner,
@@ -142,9 +154,14 @@ pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: &Bul
             sender.bytes, receiver.bytes
         )));
     }
-    let share = |side: &crate::sides::spec::Measured| (side.user_s + side.system_s) / side.seconds;
+    Ok((sender, receiver))
+}
+
+/// What [`metrics`] are made of.
+pub(super) fn figures(sender: &Measured, receiver: &Measured) -> io::Result<Vec<f64>> {
+    let share = |side: &Measured| (side.user_s + side.system_s) / side.seconds;
     let rate = receiver.counted_bytes as f64 * 8.0 / 1e9 / receiver.seconds;
-    let (sending, receiving) = (share(&sender), share(&receiver));
+    let (sending, receiving) = (share(sender), share(receiver));
     let figures = vec![rate, rate / (sending + receiving), sending, receiving];
     match figures.iter().all(|figure| figure.is_finite()) {
         true => Ok(figures),

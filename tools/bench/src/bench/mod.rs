@@ -6,6 +6,7 @@ pub(crate) mod bulk;
 pub(crate) mod callgrind;
 pub(crate) mod check;
 pub(crate) mod connect;
+pub(crate) mod dpdk;
 pub(crate) mod fabric;
 pub(crate) mod gates;
 pub(crate) mod memory;

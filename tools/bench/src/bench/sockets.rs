@@ -3,6 +3,7 @@
 use super::{Common, alternate, bulk, column, row, rr};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Bulk, Echo};
+use crate::sides::transport::CHUNK;
 use crate::stage::{self, Constellation, Manner, Medium, Stack};
 
 /// Measure QUIC-Lite beside quinn and Linux's TCP over ordinary sockets: one stream, and round trips
@@ -109,6 +110,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         warm_up_s: WARM_UP_S,
         seconds,
         verify: args.verify,
+        write: CHUNK,
     };
     let results = alternate(common, "sockets", &wanted, |(stack, kind)| {
         let constellation = Constellation {

@@ -11,6 +11,8 @@ use crate::sys;
 const PERIOD: usize = 65_521;
 /// The sender goes on for a little after its own time is over, so that the receiver's is full.
 const TAIL: Duration = Duration::from_millis(100);
+/// Small writes after which the stack works: a stack in poll mode would gather them otherwise, and send less often.
+const WRITES: u64 = 32;
 /// How long a side sleeps at most: it looks at the clock again then.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -84,12 +86,15 @@ pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Measu
     };
     let pattern = pattern();
     let mut window = Window::open(plan);
-    let mut sent = 0;
+    let (mut sent, mut writes) = (0, 0);
     while !window.note(sent) || window.begin.elapsed() < window.until + TAIL {
         let at = (sent % PERIOD as u64) as usize;
-        match stack.write(connection, &pattern[at..at + CHUNK])? {
-            Some(n) => sent += n as u64,
+        match stack.write(connection, &pattern[at..at + plan.write.min(CHUNK)])? {
+            Some(n) => (sent, writes) = (sent + n as u64, writes + 1),
             None => turn(stack, &mut changed)?,
+        }
+        if plan.write < CHUNK && writes % WRITES == 0 {
+            turn(stack, &mut changed)?;
         }
     }
     let measured = window.measured(sent);

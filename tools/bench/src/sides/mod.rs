@@ -4,17 +4,24 @@
 //! * [`spec`]: what a side is to do, and what it has measured
 //! * [`process`]: the parent's view of a side
 //! * [`transport`]: what all stacks have in common
-//! * [`linux`], [`hawser`], [`smoltcp`], [`quinn`]: the stacks
+//! * [`linux`], [`hawser`], [`smoltcp`], [`quinn`]: the stacks; [`gvisor`] is a program of its own, in Go
+//! * `bare`: none, over a port of DPDK; `port`: such a port for smoltcp
 //! * [`bulk`], [`echo`], [`many`]: the applications
 //!
 //! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
 //! its [`spec::Measured`] as JSON.
 
+#[cfg(feature = "dpdk")]
+#[allow(unsafe_code)] // It calls C.
+mod bare;
 pub(crate) mod bulk;
 pub(crate) mod echo;
+pub(crate) mod gvisor;
 pub(crate) mod hawser;
 pub(crate) mod linux;
 pub(crate) mod many;
+#[cfg(feature = "dpdk")]
+mod port;
 pub(crate) mod process;
 pub(crate) mod quinn;
 pub(crate) mod smoltcp;
@@ -49,10 +56,31 @@ fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
         StackKind::Linux => work(linux::Linux::new(&spec)?, &spec),
         StackKind::Hawser { .. } => work(hawser::Hawser::new(&spec)?, &spec),
         StackKind::Quinn => work(quinn::Quinn::new(&spec)?, &spec),
-        StackKind::Smoltcp { .. } => work(smoltcp::Smoltcp::new(&spec)?, &spec),
+        StackKind::Smoltcp { device, .. } => match device.split_once(':') {
+            Some(("tap", _)) => work(smoltcp::on_tap(&spec)?, &spec),
+            _ => on_port(&spec),
+        },
+        StackKind::Bare { .. } => on_port(&spec),
+        StackKind::Gvisor { .. } => Err(io::ErrorKind::InvalidInput.into()),
     }?;
     println!("{}", serde_json::to_string(&measured)?);
     Ok(())
+}
+
+/// What is on a port of DPDK, beside our own stack.
+#[cfg(feature = "dpdk")]
+fn on_port(spec: &Spec) -> io::Result<Measured> {
+    match &spec.stack {
+        StackKind::Bare { .. } => work(bare::Bare::new(spec)?, spec),
+        _ => work(port::smoltcp(spec)?, spec),
+    }
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn on_port(_: &Spec) -> io::Result<Measured> {
+    Err(io::Error::other(
+        "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config",
+    ))
 }
 
 fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Measured> {

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use hawser::host::netns::Namespace;
 
-use super::spec::{Measured, Spec};
+use super::spec::{Measured, Spec, StackKind};
 
 /// What a side's last line begins with when it failed.
 pub(super) const FAILED: &str = "failed: ";
@@ -25,7 +25,10 @@ impl Side {
     /// # Errors
     /// When it cannot be started, or what it says itself.
     pub(crate) fn start(name: &'static str, namespace: &Namespace, spec: &Spec) -> io::Result<Side> {
-        let program = std::env::current_exe()?;
+        let program = match &spec.stack {
+            StackKind::Gvisor { program, .. } => program.clone(),
+            _ => std::env::current_exe()?,
+        };
         let mut command = namespace.command(program).map_err(io::Error::other)?;
         command.arg("side").arg(serde_json::to_string(spec)?);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

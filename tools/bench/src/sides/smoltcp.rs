@@ -1,9 +1,8 @@
-//! smoltcp, a well-kept TCP/IP stack in Rust, on its own TAP device.
+//! smoltcp, a well-kept TCP/IP stack in Rust, on its own TAP device or on a port of DPDK (`port`).
 //!
-//! Its best configuration, as far as one is known: no congestion control (its default), no Nagle, no
-//! check of received transport checksums (the kernel made them on this very machine; smoltcp has to
-//! make those that it sends), buffers of 1 MiB (more is not faster), the kernel's queue towards the
-//! device as long as for Hawser's TUN, MTU 1500.
+//! Its best configuration, as far as one is known: no congestion control (its default), no Nagle, buffers of 1 MiB (more
+//! is not faster), MTU 1500. On TAP: no check of received transport checksums (the kernel made them on this very machine;
+//! smoltcp has to make those that it sends), the kernel's queue towards the device as long as for Hawser's TUN.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -24,12 +23,34 @@ use super::transport::Transport;
 pub(crate) const BUFFER: usize = 1 << 20;
 /// Packets that wait in the kernel for the device.
 const QUEUE_PACKETS: u32 = 4096;
-const MAC: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 2]);
 /// The port that connections leave from.
 const LOCAL_PORT: u16 = 49_152;
 
-/// The device, which needs no check of received checksums.
-struct Tap(TunTapInterface);
+/// Where frames come in and go out.
+pub(crate) trait Link: Device {
+    /// Lets go what was sent.
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Sleeps until frames have come, or `limit` is over.
+    ///
+    /// # Errors
+    /// When that is impossible.
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()>;
+}
+
+/// A TAP device, which needs no check of received checksums.
+pub(crate) struct Tap(TunTapInterface);
+
+impl Link for Tap {
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        smoltcp::phy::wait(self.0.as_raw_fd(), limit.map(Into::into))
+    }
+}
 
 impl Device for Tap {
     type RxToken<'a> = <TunTapInterface as Device>::RxToken<'a>;
@@ -51,9 +72,32 @@ impl Device for Tap {
     }
 }
 
+/// Opens a TAP device and sets both ends up.
+///
+/// # Errors
+/// What is wrong with the orders, or the device.
+pub(crate) fn on_tap(spec: &Spec) -> io::Result<Smoltcp<Tap>> {
+    let StackKind::Smoltcp {
+        device,
+        kernel: Some(kernel),
+    } = &spec.stack
+    else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let name = device.trim_start_matches("tap:");
+    let device = Tap(TunTapInterface::new(name, Medium::Ethernet)?);
+    let mut netlink = Netlink::open().map_err(io::Error::other)?;
+    netlink.set_queue(name, QUEUE_PACKETS).map_err(io::Error::other)?;
+    netlink
+        .add_address(name, kernel.0, kernel.1)
+        .map_err(io::Error::other)?;
+    netlink.bring_up(name).map_err(io::Error::other)?;
+    Smoltcp::new(device, spec)
+}
+
 /// An interface and its sockets.
-pub(crate) struct Smoltcp {
-    device: Tap,
+pub(crate) struct Smoltcp<L> {
+    device: L,
     interface: Interface,
     sockets: SocketSet<'static>,
     sleeps: bool,
@@ -61,27 +105,18 @@ pub(crate) struct Smoltcp {
     open: Vec<SocketHandle>,
 }
 
-impl Smoltcp {
-    /// Opens the device and sets both ends up.
+impl<L: Link> Smoltcp<L> {
+    /// Puts the stack on a device.
     ///
     /// # Errors
-    /// What is wrong with the orders, or the device.
-    pub(crate) fn new(spec: &Spec) -> io::Result<Smoltcp> {
-        let StackKind::Smoltcp { device: name, kernel } = &spec.stack else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let mut device = Tap(TunTapInterface::new(name, Medium::Ethernet)?);
-        let mut netlink = Netlink::open().map_err(io::Error::other)?;
-        netlink.set_queue(name, QUEUE_PACKETS).map_err(io::Error::other)?;
-        netlink
-            .add_address(name, kernel.0, kernel.1)
-            .map_err(io::Error::other)?;
-        netlink.bring_up(name).map_err(io::Error::other)?;
-        let config = Config::new(HardwareAddress::Ethernet(MAC));
-        let mut interface = Interface::new(config, &mut device, Instant::now());
+    /// What is wrong with the orders.
+    pub(crate) fn new(mut device: L, spec: &Spec) -> io::Result<Smoltcp<L>> {
         let IpAddr::V4(address) = spec.address.0 else {
             return Err(io::ErrorKind::Unsupported.into());
         };
+        let mac = EthernetAddress([2, 0, 0, 0, 0, address.octets()[3]]);
+        let config = Config::new(HardwareAddress::Ethernet(mac));
+        let mut interface = Interface::new(config, &mut device, Instant::now());
         interface.update_ip_addrs(|list| {
             // The list is empty, and has room for one at least.
             let _ = list.push(IpCidr::new(address.into(), spec.address.1));
@@ -119,7 +154,7 @@ pub(crate) fn socket(buffer: usize) -> tcp::Socket<'static> {
     socket
 }
 
-impl Transport for Smoltcp {
+impl<L: Link> Transport for Smoltcp<L> {
     type Connection = SocketHandle;
 
     fn listen(&mut self, port: u16) -> io::Result<()> {
@@ -195,11 +230,10 @@ impl Transport for Smoltcp {
     fn turn(&mut self, limit: Option<Duration>, changed: &mut Vec<SocketHandle>) -> io::Result<()> {
         let now = Instant::now();
         let result = self.interface.poll(now, &mut self.device, &mut self.sockets);
+        self.device.flush()?;
         if self.sleeps && result == smoltcp::iface::PollResult::None {
-            let due = self.interface.poll_delay(now, &self.sockets);
-            let limit = limit.map(Into::into);
-            let limit = due.into_iter().chain(limit).min();
-            smoltcp::phy::wait(self.device.0.as_raw_fd(), limit)?;
+            let due = self.interface.poll_delay(now, &self.sockets).map(Into::into);
+            self.device.wait(due.into_iter().chain(limit).min())?;
         }
         changed.extend_from_slice(&self.open);
         Ok(())

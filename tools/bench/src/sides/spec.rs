@@ -1,6 +1,7 @@
 //! What a side is to do, and what it has measured: plain values that cross between processes as JSON.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ pub(crate) enum StackKind {
     Linux,
     /// Ours.
     Hawser {
-        /// `tun:NAME`, `packet:NAME`, `xdp:NAME` or `udp:ADDRESS:PORT`.
+        /// `tun:NAME`, `packet:NAME`, `xdp:NAME`, `dpdk:DEVICE` or `udp:ADDRESS:PORT`.
         device: String,
         /// The kernel's address at the other end of a TUN device.
         kernel: Option<(IpAddr, u8)>,
@@ -41,13 +42,38 @@ pub(crate) enum StackKind {
     },
     /// quinn on a UDP socket.
     Quinn,
-    /// smoltcp on a TAP device.
+    /// smoltcp.
     Smoltcp {
-        /// The device's name.
+        /// `tap:NAME`, or `dpdk:DEVICE` as for ours.
         device: String,
-        /// The kernel's address at the other end.
-        kernel: (IpAddr, u8),
+        /// The kernel's address at the other end of a TAP device.
+        kernel: Option<(IpAddr, u8)>,
     },
+    /// gVisor's on a packet socket: a program of its own.
+    Gvisor {
+        /// The program.
+        program: PathBuf,
+        /// The interface's name.
+        device: String,
+    },
+    /// None: a bare loop over a port of DPDK.
+    Bare {
+        /// The port's device.
+        device: String,
+        /// What it does.
+        work: BareWork,
+    },
+}
+
+/// What a bare loop does with a frame beside its headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum BareWork {
+    /// Nothing: payload is counted alone.
+    Headers,
+    /// It copies payload from the application's memory, and to it.
+    Copies,
+    /// It makes their Internet checksums as well.
+    Sums,
 }
 
 /// What the application does.
@@ -91,6 +117,8 @@ pub(crate) struct Bulk {
     pub(crate) seconds: f64,
     /// The receiver compares every byte with what was sent.
     pub(crate) verify: bool,
+    /// Bytes of one write: `CHUNK`, or fewer.
+    pub(crate) write: usize,
 }
 
 /// Questions and answers of the same size, one at a time.
