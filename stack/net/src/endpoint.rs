@@ -15,14 +15,15 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{
-    ByHandle, Counters, Direction, Errno, Handle, Notice, Observable, RequestError, Stack, StackConfig,
-    StepError,
+    ByHandle, Counters, Direction, Errno, ForwardedEvent, Handle, Notice, Observable, RequestError, Stack,
+    StackConfig, StepError,
 };
 use hawser_load::{Attachments, Installed, Next};
 use hawser_time::Instant;
@@ -54,7 +55,7 @@ pub struct Endpoint {
     pub(crate) has_pair_news: bool,
     log: Log,
     /// To the other shards, where there are some.
-    pub(crate) exchange: Option<Arc<Exchange>>,
+    pub(crate) exchange: Option<(Arc<Exchange>, Receiver<ForwardedEvent>)>,
     /// The stack's contexts are on loan ([`Stack::lend`]).
     pub(crate) is_lent: bool,
 }
@@ -126,8 +127,8 @@ impl Endpoint {
         }
         let now = self.device.now();
         busy |= self.stack.poll(now, &mut *self.device)?;
-        if let Some(exchange) = &self.exchange {
-            busy |= exchange.events(&mut self.stack);
+        if let Some((exchange, arrived)) = &self.exchange {
+            busy |= exchange.events(&mut self.stack, arrived);
         }
         while let Some((handle, notice)) = self.stack.next_notice() {
             log::state(&self.stack, handle, notice);
@@ -251,7 +252,7 @@ impl Endpoint {
     /// Packets and events that shards had for each other, and that found no room between them.
     #[must_use]
     pub fn lost_between_shards(&self) -> u64 {
-        self.exchange.as_ref().map_or(0, |exchange| exchange.lost())
+        self.exchange.as_ref().map_or(0, |(exchange, _)| exchange.lost())
     }
 
     /// When the next timer is due, on the device's clock.

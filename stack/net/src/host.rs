@@ -209,18 +209,19 @@ pub fn open_shards(
     });
     let steering: Vec<Steering> = steering.collect();
     let (queues, seed) = (open_queues(setup, &steering)?, random_seed()?);
-    let exchange =
+    let (exchange, arrived) =
         Exchange::new(count).map_err(|error| OpenError::Device(format!("cannot connect shards: {error}")))?;
     let exchange = Arc::new(exchange);
-    let endpoints = steering.into_iter().zip(queues).map(|(steering, queue)| {
+    let shards = steering.into_iter().zip(queues).zip(arrived);
+    let endpoints = shards.map(|((steering, queue), arrived)| {
         let mut config = setup.config(queue.caps().mtu, seed, &setup.addresses);
         config.steering = steering;
         // All shards together hold what one stack would.
         config.limits.tx_total /= u64::from(count);
         config.limits.rx_total /= u64::from(count);
-        let device = ShardDevice::new(queue, steering, exchange.clone());
+        let device = ShardDevice::new(queue, steering, exchange.clone(), arrived.packets);
         let mut endpoint = Endpoint::new(program.clone(), config, Box::new(device))?;
-        endpoint.exchange = Some(exchange.clone());
+        endpoint.exchange = Some((exchange.clone(), arrived.events));
         Ok(endpoint)
     });
     endpoints.collect()

@@ -5,17 +5,17 @@
 //! need not share packets out as that does: it only is faster where it does. Events that chains raise for a context in
 //! another shard go the same way.
 //!
-//! Invariants: what is handed over waits in queues of a fixed size, without locks; what finds no room is lost, as packets
-//! may be in a network, and events at a stack's limits. A shard that sleeps is woken by its bell, once for all that comes
+//! Invariants: what is handed over is copied, and waits in channels of a fixed size, without locks; what finds no room is
+//! lost, as packets may be in a network, and events at a stack's limits. A shard that sleeps is woken by its bell, once for all that comes
 //! until it has looked.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use crossbeam_queue::ArrayQueue;
 use hawser_engine::net::{Recipient, Steering};
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_engine::{ForwardTo, ForwardedEvent, Stack};
@@ -37,21 +37,25 @@ pub(crate) struct Exchange {
     lost: AtomicU64,
 }
 
-/// What waits for a shard.
+/// Where a shard gets what is for it.
 #[derive(Debug)]
 struct Inbox {
-    packets: ArrayQueue<Packet>,
-    /// Memory of packets that were taken.
-    spare: ArrayQueue<Vec<u8>>,
-    events: ArrayQueue<ForwardedEvent>,
+    packets: SyncSender<Packet>,
+    events: SyncSender<ForwardedEvent>,
     bell: OwnedFd,
     /// It rings, or the shard has yet to see what came.
     rings: AtomicBool,
 }
 
+/// What a shard has got.
+pub(crate) struct Arrived {
+    pub(crate) packets: Receiver<Packet>,
+    pub(crate) events: Receiver<ForwardedEvent>,
+}
+
 /// A received packet.
 #[derive(Debug)]
-struct Packet {
+pub(crate) struct Packet {
     bytes: Vec<u8>,
     csum: Csum,
     seg_size: u16,
@@ -59,56 +63,57 @@ struct Packet {
 }
 
 impl Exchange {
-    pub(crate) fn new(shards: u16) -> io::Result<Exchange> {
-        let inboxes = (0..shards).map(|_| {
-            Ok(Inbox {
-                packets: ArrayQueue::new(MAX_WAITING),
-                spare: ArrayQueue::new(MAX_WAITING),
-                events: ArrayQueue::new(MAX_WAITING),
+    /// For so many shards, with what each gets.
+    pub(crate) fn new(shards: u16) -> io::Result<(Exchange, Vec<Arrived>)> {
+        let ends = (0..shards).map(|_| {
+            let (to_packets, packets) = sync_channel(MAX_WAITING);
+            let (to_events, events) = sync_channel(MAX_WAITING);
+            let inbox = Inbox {
+                packets: to_packets,
+                events: to_events,
                 bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
                 rings: AtomicBool::new(false),
-            })
+            };
+            Ok((inbox, Arrived { packets, events }))
         });
-        Ok(Exchange {
-            inboxes: inboxes.collect::<io::Result<_>>()?,
+        let (inboxes, arrived) = ends.collect::<io::Result<_>>()?;
+        let exchange = Exchange {
+            inboxes,
             lost: AtomicU64::new(0),
-        })
+        };
+        Ok((exchange, arrived))
     }
 
     /// Hands a packet to a shard.
     fn packet(&self, to: u16, frame: &RxFrame<'_>) {
         let inbox = &self.inboxes[usize::from(to)];
-        let mut bytes = inbox.spare.pop().unwrap_or_default();
-        bytes.extend_from_slice(frame.head);
-        bytes.extend_from_slice(frame.tail);
         let packet = Packet {
-            bytes,
+            bytes: [frame.head, frame.tail].concat(),
             csum: frame.csum,
             seg_size: frame.seg_size,
             at: frame.at,
         };
-        let is_taken = inbox.packets.push(packet).is_ok();
+        let is_taken = inbox.packets.try_send(packet).is_ok();
         self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
         inbox.ring();
     }
 
     /// Hands on what the chains of a shard's stack have raised for others, and gives it what others' have raised for it.
     /// True when it got anything.
-    pub(crate) fn events(&self, stack: &mut Stack) -> bool {
-        let own = usize::from(stack.steering().index);
+    pub(crate) fn events(&self, stack: &mut Stack, arrived: &Receiver<ForwardedEvent>) -> bool {
         while let Some(event) = stack.next_forwarded() {
             let others = match event.to {
                 ForwardTo::First => 0..1,
                 ForwardTo::Others => 1..self.inboxes.len(),
             };
             for inbox in &self.inboxes[others] {
-                let is_taken = inbox.events.push(event.clone()).is_ok();
+                let is_taken = inbox.events.try_send(event.clone()).is_ok();
                 self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
                 inbox.ring();
             }
         }
         let mut any = false;
-        while let Some(event) = self.inboxes[own].events.pop() {
+        while let Ok(event) = arrived.try_recv() {
             any |= stack.take_forwarded(&event);
         }
         any
@@ -143,6 +148,7 @@ pub(crate) struct ShardDevice {
     queue: Box<dyn Device>,
     steering: Steering,
     exchange: Arc<Exchange>,
+    arrived: Receiver<Packet>,
     /// The frames of the queue's batch that are for this shard.
     own: Vec<usize>,
     /// The packets that others handed over.
@@ -152,11 +158,17 @@ pub(crate) struct ShardDevice {
 }
 
 impl ShardDevice {
-    pub(crate) fn new(queue: Box<dyn Device>, steering: Steering, exchange: Arc<Exchange>) -> ShardDevice {
+    pub(crate) fn new(
+        queue: Box<dyn Device>,
+        steering: Steering,
+        exchange: Arc<Exchange>,
+        arrived: Receiver<Packet>,
+    ) -> ShardDevice {
         ShardDevice {
             queue,
             steering,
             exchange,
+            arrived,
             own: Vec::new(),
             handed: Vec::new(),
             is_full: false,
@@ -193,7 +205,7 @@ impl Wire for ShardDevice {
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         self.is_full = false;
         self.inbox().quiet();
-        while let Some(packet) = self.inbox().packets.pop() {
+        while let Ok(packet) = self.arrived.try_recv() {
             self.handed.push(packet);
             if self.handed.len() >= max / 2 {
                 // More may wait, which has rung already.
@@ -233,12 +245,7 @@ impl Wire for ShardDevice {
     fn release(&mut self) {
         self.queue.release();
         self.own.clear();
-        let spare = &self.exchange.inboxes[usize::from(self.steering.index)].spare;
-        for mut packet in self.handed.drain(..) {
-            packet.bytes.clear();
-            // Beyond what there is room to keep, it is freed.
-            let _ = spare.push(packet.bytes);
-        }
+        self.handed.clear();
     }
 
     fn room(&mut self) -> usize {
