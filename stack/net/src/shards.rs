@@ -137,8 +137,8 @@ impl Inbox {
     fn quiet(&self) {
         if self.rings.load(Ordering::Acquire) {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-            // After it was read: what comes in between is seen by who asked for quiet.
-            self.rings.store(false, Ordering::Release);
+            // After it was read, and by an exchange: who has seen it ring, and so has not rung, is seen here with what it sent.
+            self.rings.swap(false, Ordering::AcqRel);
         }
     }
 }

@@ -230,7 +230,10 @@ fn attach(file: &File, request: InterfaceRequest, name: &str, queues: c_int) -> 
             Some(libc::EBUSY) => OpenError::Busy(name.to_owned()),
             Some(libc::EINVAL) => OpenError::Kind {
                 name: name.to_owned(),
-                wanted: "a TUN device (a TAP device is another kind)",
+                wanted: match queues {
+                    0 => "a TUN device of one queue (a TAP device is another kind)",
+                    _ => "a TUN device of several queues (one made with multi_queue)",
+                },
             },
             _ => OpenError::needs("CAP_NET_ADMIN", "create or attach to a TUN device")(error),
         }

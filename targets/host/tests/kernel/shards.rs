@@ -93,6 +93,19 @@ pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
     Ok(())
 }
 
+/// A device is of one queue or of several from its beginning.
+pub(crate) fn a_tun_device_of_one_queue_has_no_second() -> TestResult {
+    let _one = TunWire::open("hawser0", TunOptions::default())?;
+    let refused = TunWire::open_queues("hawser0", TunOptions::default(), 2).err();
+    let text = refused.map_or_else(String::new, |error| error.to_string());
+    assert!(text.contains("several queues"), "{text}");
+    let _several = TunWire::open_queues("hawser1", TunOptions::default(), 2)?;
+    let refused = TunWire::open("hawser1", TunOptions::default()).err();
+    let text = refused.map_or_else(String::new, |error| error.to_string());
+    assert!(text.contains("one queue"), "{text}");
+    Ok(())
+}
+
 /// What Linux answers to a packet comes out of the queue that the packet went into.
 pub(crate) fn a_queue_of_a_tun_device_gets_the_answers_to_what_it_sent() -> TestResult {
     let mut wires = TunWire::open_queues("hawser0", TunOptions { offload: false }, 3)?;
