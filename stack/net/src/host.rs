@@ -131,24 +131,6 @@ impl Setup {
     }
 }
 
-impl Setup {
-    /// How a stack is set up on a device with this MTU.
-    fn config(&self, mtu: u32, seed: [u8; 32], addresses: &[(IpAddr, u8)]) -> StackConfig {
-        let interface = InterfaceConfig {
-            addresses: addresses.to_vec(),
-            gateways: self.gateways.clone(),
-            mtu,
-        };
-        let mut config = StackConfig::new(interface, seed);
-        // No device merges all that it receives.
-        config.merge = true;
-        if let Some(buffer) = self.buffer {
-            (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
-        }
-        config
-    }
-}
-
 /// A text is no address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64")]
@@ -174,24 +156,19 @@ pub fn parse_address(text: &str) -> Result<(IpAddr, u8), AddressError> {
 /// # Errors
 /// Why the device cannot be opened, and what would help.
 pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenError> {
-    let Opened {
-        device,
-        addresses,
-        port,
-    } = open_device(&*program, setup)?;
-    let mut config = setup.config(device.caps().mtu, random_seed()?, &addresses);
-    if let Some(port) = port {
-        config.ephemeral = port..=port;
-    }
+    let (mut queues, place) = open_device(&*program, setup, &[Steering::ALONE])?;
+    let device = queues.remove(0);
+    let config = place.config(setup, device.caps().mtu, random_seed()?);
     Endpoint::new(program, config, device)
 }
 
 /// The same in several shards: stacks with the same addresses, each on a queue of the device, which share out its
 /// connections. Each is to be driven by a thread of its own ([`Network::start`](crate::Network::start)): listeners are
-/// opened in all of them, and connections to peers in any.
+/// opened in all of them, and connections to peers in any. All of them are to be driven as long as any has something to do:
+/// what comes by a queue that nobody drives is lost, whichever shard it is for.
 ///
 /// # Errors
-/// Also where the program runs in one shard alone (`hawser check --target` says why), and where the device has one queue.
+/// Also where the program runs in one shard alone (`hawser check --target` says why), and where the device has too few queues.
 pub fn open_shards(
     program: &Arc<dyn Program>,
     setup: &Setup,
@@ -208,13 +185,14 @@ pub fn open_shards(
         keys,
     });
     let steering: Vec<Steering> = steering.collect();
-    let (queues, seed) = (open_queues(setup, &steering)?, random_seed()?);
+    let (queues, place) = open_device(&**program, setup, &steering)?;
+    let seed = random_seed()?;
     let (exchange, arrived) =
         Exchange::new(count).map_err(|error| OpenError::Device(format!("cannot connect shards: {error}")))?;
     let exchange = Arc::new(exchange);
     let shards = steering.into_iter().zip(queues).zip(arrived);
     let endpoints = shards.map(|((steering, queue), arrived)| {
-        let mut config = setup.config(queue.caps().mtu, seed, &setup.addresses);
+        let mut config = place.config(setup, queue.caps().mtu, seed);
         config.steering = steering;
         // All shards together hold what one stack would.
         config.limits.tx_total /= u64::from(count);
@@ -227,32 +205,6 @@ pub fn open_shards(
     endpoints.collect()
 }
 
-/// The queues of a device, one for each shard.
-fn open_queues(setup: &Setup, steering: &[Steering]) -> Result<Vec<Box<dyn Device>>, OpenError> {
-    let faults = setup.faults.as_ref();
-    match &setup.device {
-        DeviceSpec::Tun(name) => {
-            let options = TunOptions {
-                offload: setup.offload && setup.faults.is_none(),
-            };
-            let wires = TunWire::open_queues(name, options, steering.len() as u16).map_err(device_error)?;
-            if !setup.kernel_addresses.is_empty() {
-                configure(name, &setup.kernel_addresses)?;
-            }
-            Ok(wires.into_iter().map(|wire| boxed(wire, faults)).collect())
-        }
-        DeviceSpec::Packet(name) => {
-            let wires = PacketWire::open_shards(name, PacketOptions::default(), steering).map_err(device_error)?;
-            Ok(wires.into_iter().map(|wire| boxed(wire, faults)).collect())
-        }
-        DeviceSpec::Xdp(_) | DeviceSpec::XdpChains(_) | DeviceSpec::Dpdk(_) | DeviceSpec::Udp(_) => {
-            Err(OpenError::Device(
-                "the device has one queue here, and shards take one each: use tun:NAME or packet:NAME, or one shard".to_owned(),
-            ))
-        }
-    }
-}
-
 /// A seed that nobody can guess: sequence numbers and hash keys come from it.
 fn random_seed() -> Result<[u8; 32], OpenError> {
     let mut seed = [0; 32];
@@ -261,63 +213,98 @@ fn random_seed() -> Result<[u8; 32], OpenError> {
     Ok(seed)
 }
 
-/// A device that is open.
-struct Opened {
-    device: Box<dyn Device>,
-    /// The stack's addresses on it.
+/// Where stacks are on a device.
+struct Place {
     addresses: Vec<(IpAddr, u8)>,
-    /// The only port that the stack has, where that is so.
+    /// The only port that they have, where that is so.
     port: Option<u16>,
 }
 
-fn open_device(program: &dyn Program, setup: &Setup) -> Result<Opened, OpenError> {
-    let device = match &setup.device {
+impl Place {
+    /// How a stack is set up on a device with this MTU.
+    fn config(&self, setup: &Setup, mtu: u32, seed: [u8; 32]) -> StackConfig {
+        let interface = InterfaceConfig {
+            addresses: self.addresses.clone(),
+            gateways: setup.gateways.clone(),
+            mtu,
+        };
+        let mut config = StackConfig::new(interface, seed);
+        // No device merges all that it receives.
+        config.merge = true;
+        if let Some(buffer) = setup.buffer {
+            (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
+        }
+        if let Some(port) = self.port {
+            config.ephemeral = port..=port;
+        }
+        config
+    }
+}
+
+/// The queues of a device, one for each shard.
+type Queues = Vec<Box<dyn Device>>;
+
+fn open_device(
+    program: &dyn Program,
+    setup: &Setup,
+    steering: &[Steering],
+) -> Result<(Queues, Place), OpenError> {
+    let count = steering.len() as u16;
+    let mut place = Place {
+        addresses: setup.addresses.clone(),
+        port: None,
+    };
+    let queues = match &setup.device {
         DeviceSpec::Tun(name) => {
             let options = TunOptions {
                 offload: setup.offload && setup.faults.is_none(),
             };
-            let wire = TunWire::open(name, options).map_err(device_error)?;
-            if !setup.kernel_addresses.is_empty() {
-                configure(wire.name(), &setup.kernel_addresses)?;
-            }
-            boxed(wire, setup.faults.as_ref())
+            let wires = TunWire::open_queues(name, options, count).map_err(device_error)?;
+            configure(wires.first().map(TunWire::name), setup)?;
+            boxed(wires, setup)
         }
         DeviceSpec::Packet(name) => {
-            let wire = PacketWire::open(name, PacketOptions::default()).map_err(device_error)?;
-            boxed(wire, setup.faults.as_ref())
+            let wires = PacketWire::open_shards(name, PacketOptions::default(), steering);
+            boxed(wires.map_err(device_error)?, setup)
         }
-        DeviceSpec::Xdp(name) => open_xdp(name, setup, None)?,
-        DeviceSpec::XdpChains(name) => open_xdp(name, setup, Some(program))?,
-        DeviceSpec::Dpdk(device) => open_dpdk(device, setup)?,
+        DeviceSpec::Xdp(name) => open_xdp(name, setup, None, count)?,
+        DeviceSpec::XdpChains(name) => open_xdp(name, setup, Some(program), count)?,
+        DeviceSpec::Dpdk(device) => open_dpdk(device, setup, count)?,
         DeviceSpec::Udp(at) => {
             if !is_in_udp(program) {
                 return Err(OpenError::NotInUdp);
             }
-            let wire = UdpWire::open(*at).map_err(device_error)?;
-            return Ok(Opened {
-                addresses: wire.addresses().to_vec(),
-                port: Some(wire.port()),
-                device: boxed(wire, setup.faults.as_ref()),
-            });
+            let wires = UdpWire::open_shards(*at, steering).map_err(device_error)?;
+            if let Some(wire) = wires.first() {
+                place.addresses = wire.addresses().to_vec();
+                place.port = Some(wire.port());
+            }
+            boxed(wires, setup)
         }
     };
-    Ok(Opened {
-        device,
-        addresses: setup.addresses.clone(),
-        port: None,
-    })
+    Ok((queues, place))
 }
 
 /// `chains` is the program whose chains run in the kernel.
 #[cfg(feature = "xdp")]
-fn open_xdp(name: &str, setup: &Setup, chains: Option<&dyn Program>) -> Result<Box<dyn Device>, OpenError> {
+fn open_xdp(
+    name: &str,
+    setup: &Setup,
+    chains: Option<&dyn Program>,
+    count: u16,
+) -> Result<Queues, OpenError> {
+    if chains.is_some() && count > 1 {
+        return Err(OpenError::Device(format!(
+            "chains in the kernel stand in front of one stack: use xdp:{name} instead, or one shard"
+        )));
+    }
     let options = XdpOptions {
         addresses: setup.addresses.iter().map(|(ip, _)| *ip).collect(),
         answers: chains.is_some(),
         ..XdpOptions::default()
     };
-    let mut wire = XdpWire::open(name, &options).map_err(device_error)?;
-    if let Some(program) = chains {
+    let mut wires = XdpWire::open_queues(name, &options, count).map_err(device_error)?;
+    if let (Some(program), Some(wire)) = (chains, wires.first_mut()) {
         let module = program.module();
         let c = hawser_load::emit_chains(module, hawser_xdp::chains_in_kernel(module))
             .map_err(|error| OpenError::Device(error.to_string()))?;
@@ -325,12 +312,14 @@ fn open_xdp(name: &str, setup: &Setup, chains: Option<&dyn Program>) -> Result<B
             |error: hawser_xdp::ChainsError| OpenError::Device(format!("{error}; use xdp:{name} instead"));
         wire.run_chains(module, &c).map_err(why)?;
     }
-    crate::log::device_opened(name, &wire.mode());
-    Ok(boxed(wire, setup.faults.as_ref()))
+    for wire in &wires {
+        crate::log::device_opened(name, &wire.mode());
+    }
+    Ok(boxed(wires, setup))
 }
 
 #[cfg(not(feature = "xdp"))]
-fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>) -> Result<Box<dyn Device>, OpenError> {
+fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>, _: u16) -> Result<Queues, OpenError> {
     Err(OpenError::Device(format!(
         "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the command: `ebpf`), which \
          takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"
@@ -338,18 +327,14 @@ fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>) -> Result<Box<dyn De
 }
 
 #[cfg(feature = "dpdk")]
-fn open_dpdk(device: &str, setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
-    let wire = DpdkWire::open(device).map_err(device_error)?;
-    if let Some(name) = wire.interface()
-        && !setup.kernel_addresses.is_empty()
-    {
-        configure(name, &setup.kernel_addresses)?;
-    }
-    Ok(boxed(wire, setup.faults.as_ref()))
+fn open_dpdk(device: &str, setup: &Setup, count: u16) -> Result<Queues, OpenError> {
+    let wires = DpdkWire::open_queues(device, count).map_err(device_error)?;
+    configure(wires.first().and_then(DpdkWire::interface), setup)?;
+    Ok(boxed(wires, setup))
 }
 
 #[cfg(not(feature = "dpdk"))]
-fn open_dpdk(_: &str, _: &Setup) -> Result<Box<dyn Device>, OpenError> {
+fn open_dpdk(_: &str, _: &Setup, _: u16) -> Result<Queues, OpenError> {
     Err(OpenError::Device(
         "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config".to_owned(),
     ))
@@ -372,17 +357,21 @@ pub fn socket_addresses(at: IpAddr) -> Result<Vec<IpAddr>, OpenError> {
         .map_err(|error| OpenError::Device(format!("cannot list the host's addresses: {error}")))
 }
 
-fn boxed(wire: impl Device + 'static, faults: Option<&Faults>) -> Box<dyn Device> {
-    match faults {
-        None => Box::new(wire),
+fn boxed(wires: Vec<impl Device + 'static>, setup: &Setup) -> Queues {
+    let wires = wires.into_iter().map(|wire| match &setup.faults {
+        None => Box::new(wire) as Box<dyn Device>,
         Some(faults) => faults.before(wire),
-    }
+    });
+    wires.collect()
 }
 
-/// Gives the kernel its addresses on a device, and brings it up.
-fn configure(name: &str, addresses: &[(IpAddr, u8)]) -> Result<(), OpenError> {
+/// Gives the kernel its addresses on a device, if it has one there, and brings it up.
+fn configure(name: Option<&str>, setup: &Setup) -> Result<(), OpenError> {
+    let Some(name) = name.filter(|_| !setup.kernel_addresses.is_empty()) else {
+        return Ok(());
+    };
     let mut netlink = Netlink::open().map_err(device_error)?;
-    for (ip, bits) in addresses {
+    for (ip, bits) in &setup.kernel_addresses {
         netlink.add_address(name, *ip, *bits).map_err(device_error)?;
     }
     netlink.bring_up(name).map_err(device_error)

@@ -26,13 +26,22 @@
 #define CACHE 256
 // Bytes of an Ethernet header.
 #define ETHERNET 14
+// What adapters that have several queues share frames out by, as far as they do.
+#define HASHED (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
+
+struct hw_queue {
+    struct hw_port *port;
+    uint16_t number;
+    // Frames to receive; the first bytes of frames to send; references to what follows them.
+    struct rte_mempool *arrivals, *heads, *pieces;
+};
 
 struct hw_port {
     uint16_t id;
     uint16_t depth;
-    // Frames to receive; the first bytes of frames to send; references to what follows them.
-    struct rte_mempool *arrivals, *heads, *pieces;
     void (*free_piece)(void *bytes, void *place);
+    uint16_t count;
+    struct hw_queue queues[];
 };
 
 // What a reference to a piece of payload has in front of its place.
@@ -143,6 +152,7 @@ int hw_info(uint16_t port, struct hw_info *info) {
     *info = (struct hw_info){
         .mtu = mtu,
         .interface = device.if_index,
+        .queues = RTE_MIN(device.max_rx_queues, device.max_tx_queues),
         // A driver that states no limit has none.
         .pieces = !gathers ? 1 : device.tx_desc_lim.nb_seg_max == 0 ? UINT16_MAX : device.tx_desc_lim.nb_seg_max,
         .sums = (device.tx_offload_capa & sums) == sums,
@@ -182,6 +192,20 @@ static void free_pool(struct rte_mempool *pool) {
     pthread_mutex_unlock(&closed_lock);
 }
 
+static int set_up(struct hw_queue *queue, const struct hw_info *info, uint16_t send) {
+    uint16_t id = queue->port->id, depth = queue->port->depth;
+    uint16_t room = RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MBUF_DEFAULT_DATAROOM, info->mtu + ETHERNET + 8);
+    // A super-segment that is received lies in one piece, but for a few bytes of the longest.
+    queue->arrivals = pool(id, depth + 2 * CACHE, 0, info->joins ? UINT16_MAX : room);
+    queue->heads = pool(id, send + 2 * CACHE, 0, room);
+    queue->pieces = pool(id, 2 * send + 2 * CACHE, RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0);
+    if (queue->arrivals == NULL || queue->heads == NULL || queue->pieces == NULL)
+        return -rte_errno;
+    unsigned socket = rte_eth_dev_socket_id(id);
+    int status = rte_eth_rx_queue_setup(id, queue->number, depth, socket, NULL, queue->arrivals);
+    return status < 0 ? status : rte_eth_tx_queue_setup(id, queue->number, send, socket, NULL);
+}
+
 static int start(struct hw_port *port, const struct hw_info *info, bool promiscuous) {
     uint16_t send = DESCRIPTORS;
     struct rte_eth_dev_info device;
@@ -202,22 +226,14 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
         conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
     if (info->joins)
         conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TCP_LRO;
-    status = rte_eth_dev_configure(port->id, 1, 1, &conf);
+    conf.rx_adv_conf.rss_conf.rss_hf = device.flow_type_rss_offloads & HASHED;
+    if (port->count > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
+        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    status = rte_eth_dev_configure(port->id, port->count, port->count, &conf);
     if (status == 0)
         status = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &port->depth, &send);
-    if (status < 0)
-        return status;
-    uint16_t room = RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MBUF_DEFAULT_DATAROOM, info->mtu + ETHERNET + 8);
-    // A super-segment that is received lies in one piece, but for a few bytes of the longest.
-    port->arrivals = pool(port->id, port->depth + 2 * CACHE, 0, info->joins ? UINT16_MAX : room);
-    port->heads = pool(port->id, send + 2 * CACHE, 0, room);
-    port->pieces = pool(port->id, 2 * send + 2 * CACHE, RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0);
-    if (port->arrivals == NULL || port->heads == NULL || port->pieces == NULL)
-        return -rte_errno;
-    unsigned socket = rte_eth_dev_socket_id(port->id);
-    status = rte_eth_rx_queue_setup(port->id, 0, port->depth, socket, NULL, port->arrivals);
-    if (status == 0)
-        status = rte_eth_tx_queue_setup(port->id, 0, send, socket, NULL);
+    for (uint16_t i = 0; i < port->count && status == 0; i++)
+        status = set_up(&port->queues[i], info, send);
     if (status == 0)
         status = rte_eth_dev_start(port->id);
     if (status < 0)
@@ -228,24 +244,29 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
     return status == -ENOTSUP ? 0 : status;
 }
 
-static void free_pools(struct hw_port *port) {
-    free_pool(port->arrivals);
-    free_pool(port->heads);
-    free_pool(port->pieces);
+static void free_port(struct hw_port *port) {
+    for (uint16_t i = 0; i < port->count; i++) {
+        free_pool(port->queues[i].arrivals);
+        free_pool(port->queues[i].heads);
+        free_pool(port->queues[i].pieces);
+    }
     free(port);
 }
 
-int hw_open(uint16_t id, const struct hw_info *info, bool promiscuous,
+int hw_open(uint16_t id, const struct hw_info *info, uint16_t count, bool promiscuous,
             void (*free_piece)(void *bytes, void *place), struct hw_port **opened) {
-    struct hw_port *port = calloc(1, sizeof *port);
+    struct hw_port *port = calloc(1, sizeof *port + count * sizeof *port->queues);
     if (port == NULL)
         return -ENOMEM;
     port->id = id;
     port->free_piece = free_piece;
+    port->count = count;
+    for (uint16_t i = 0; i < count; i++)
+        port->queues[i] = (struct hw_queue){.port = port, .number = i};
     int status = start(port, info, promiscuous);
     if (status < 0) {
         hw_remove(id);
-        free_pools(port);
+        free_port(port);
         return status;
     }
     *opened = port;
@@ -261,14 +282,16 @@ struct closing {
 static void close_port(struct hw_port *port) {
     // What a ring still holds no driver frees; nothing may arrive for ever.
     struct rte_mbuf *frames[64];
-    uint16_t count = 1;
-    for (uint32_t freed = 0; count > 0 && freed < 2u * port->depth; freed += count) {
-        count = rte_eth_rx_burst(port->id, 0, frames, RTE_DIM(frames));
-        rte_pktmbuf_free_bulk(frames, count);
+    for (uint16_t i = 0; i < port->count; i++) {
+        uint16_t count = 1;
+        for (uint32_t freed = 0; count > 0 && freed < 2u * port->depth; freed += count) {
+            count = rte_eth_rx_burst(port->id, i, frames, RTE_DIM(frames));
+            rte_pktmbuf_free_bulk(frames, count);
+        }
     }
     rte_eth_dev_stop(port->id);
     hw_remove(port->id);
-    free_pools(port);
+    free_port(port);
 }
 
 static void close_now(void *argument) {
@@ -299,10 +322,12 @@ int hw_counts(const struct hw_port *port, struct hw_counts *counts) {
 
 uint16_t hw_depth(const struct hw_port *port) { return port->depth; }
 
-uint16_t hw_receive(struct hw_port *port, struct hw_received *frames, uint16_t max) {
+struct hw_queue *hw_queue(struct hw_port *port, uint16_t number) { return &port->queues[number]; }
+
+uint16_t hw_receive(struct hw_queue *queue, struct hw_received *frames, uint16_t max) {
     struct rte_mbuf *burst[64];
     join();
-    uint16_t count = rte_eth_rx_burst(port->id, 0, burst, RTE_MIN(max, RTE_DIM(burst)));
+    uint16_t count = rte_eth_rx_burst(queue->port->id, queue->number, burst, RTE_MIN(max, RTE_DIM(burst)));
     for (uint16_t i = 0; i < count; i++) {
         struct rte_mbuf *frame = burst[i];
         uint64_t sum = frame->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
@@ -330,8 +355,8 @@ void hw_release(const struct hw_received *frames, uint16_t count) {
         rte_pktmbuf_free(frames[i].frame);
 }
 
-struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t len) {
-    struct rte_mbuf *frame = rte_pktmbuf_alloc(port->heads);
+struct rte_mbuf *hw_frame(struct hw_queue *queue, const uint8_t *head, uint16_t len) {
+    struct rte_mbuf *frame = rte_pktmbuf_alloc(queue->heads);
     if (frame == NULL)
         return NULL;
     char *to = rte_pktmbuf_append(frame, len);
@@ -343,13 +368,13 @@ struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t le
     return frame;
 }
 
-bool hw_append(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
+bool hw_append(struct hw_queue *queue, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
     while (len > 0) {
         struct rte_mbuf *last = rte_pktmbuf_lastseg(frame);
         // What is referred to is not written to.
         uint16_t room = RTE_MBUF_DIRECT(last) ? rte_pktmbuf_tailroom(last) : 0;
         if (room == 0) {
-            last = rte_pktmbuf_alloc(port->heads);
+            last = rte_pktmbuf_alloc(queue->heads);
             if (last == NULL)
                 return false;
             rte_pktmbuf_chain(frame, last);
@@ -363,12 +388,12 @@ bool hw_append(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *byte
     return true;
 }
 
-void *hw_refer(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
-    struct rte_mbuf *piece = rte_pktmbuf_alloc(port->pieces);
+void *hw_refer(struct hw_queue *queue, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
+    struct rte_mbuf *piece = rte_pktmbuf_alloc(queue->pieces);
     if (piece == NULL)
         return NULL;
     struct reference *reference = rte_mbuf_to_priv(piece);
-    reference->shared.free_cb = port->free_piece;
+    reference->shared.free_cb = queue->port->free_piece;
     reference->shared.fcb_opaque = reference->place;
     rte_mbuf_ext_refcnt_set(&reference->shared, 1);
     rte_pktmbuf_attach_extbuf(piece, (void *)(uintptr_t)bytes, (uintptr_t)bytes, len, &reference->shared);
@@ -392,11 +417,11 @@ void hw_cut(struct rte_mbuf *frame, uint16_t head, uint16_t size) {
     frame->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
 }
 
-uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count, uint16_t *refused) {
+uint16_t hw_send(struct hw_queue *queue, struct rte_mbuf **frames, uint16_t count, uint16_t *refused) {
     join();
     // Writes what the driver expects in checksum fields, once more for frames that were not sent before.
-    uint16_t ready = rte_eth_tx_prepare(port->id, 0, frames, count);
-    uint16_t sent = rte_eth_tx_burst(port->id, 0, frames, ready);
+    uint16_t ready = rte_eth_tx_prepare(queue->port->id, queue->number, frames, count);
+    uint16_t sent = rte_eth_tx_burst(queue->port->id, queue->number, frames, ready);
     *refused = sent == ready && ready < count;
     if (*refused)
         rte_pktmbuf_free(frames[ready]);

@@ -9,6 +9,8 @@
 
 struct rte_mbuf;
 struct hw_port;
+// One of its queues, to receive by and to send by.
+struct hw_queue;
 
 // What a port offers.
 struct hw_info {
@@ -17,6 +19,8 @@ struct hw_info {
     uint16_t mtu;
     // The interface of the host that the port stands on; 0: none.
     uint32_t interface;
+    // How many queues it can have.
+    uint16_t queues;
     // Pieces that a frame to send may have.
     uint16_t pieces;
     // The port completes checksums of TCP and UDP; it verifies them; it cuts super-segments of TCP; it may join what it
@@ -56,34 +60,36 @@ int hw_probe(const char *device, uint16_t *port);
 void hw_remove(uint16_t port);
 int hw_info(uint16_t port, struct hw_info *info);
 
-// Opens a port: `free_piece` is called when nothing refers to a piece of payload any more, with what
+// Opens a port with so many queues: `free_piece` is called when nothing refers to a piece of payload any more, with what
 // `hw_refer` has returned for it, by any thread.
-int hw_open(uint16_t port, const struct hw_info *info, bool promiscuous,
+int hw_open(uint16_t port, const struct hw_info *info, uint16_t count, bool promiscuous,
             void (*free_piece)(void *bytes, void *place), struct hw_port **opened);
 void hw_close(struct hw_port *port);
 int hw_counts(const struct hw_port *port, struct hw_counts *counts);
-// How many frames its receive queue holds.
+// How many frames a receive queue of it holds.
 uint16_t hw_depth(const struct hw_port *port);
+// Each is used by one thread at a time.
+struct hw_queue *hw_queue(struct hw_port *port, uint16_t number);
 
-uint16_t hw_receive(struct hw_port *port, struct hw_received *frames, uint16_t max);
+uint16_t hw_receive(struct hw_queue *queue, struct hw_received *frames, uint16_t max);
 // Copies the further pieces.
 void hw_copy_tail(const struct hw_received *frame, uint8_t *to);
 void hw_release(const struct hw_received *frames, uint16_t count);
 
 // A frame with its first bytes; null when memory has run out, or there are too many.
-struct rte_mbuf *hw_frame(struct hw_port *port, const uint8_t *head, uint16_t len);
+struct rte_mbuf *hw_frame(struct hw_queue *queue, const uint8_t *head, uint16_t len);
 // Copies bytes behind a frame. False when memory has run out.
-bool hw_append(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len);
+bool hw_append(struct hw_queue *queue, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len);
 // Puts bytes behind a frame, which stay where they are. Returns a place of `HW_PLACE` bytes for what keeps them, or null
 // when memory has run out.
-void *hw_refer(struct hw_port *port, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len);
+void *hw_refer(struct hw_queue *queue, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len);
 enum { HW_PLACE = 32 };
 // The port is to complete a checksum.
 void hw_complete(struct rte_mbuf *frame, bool ipv4, bool udp, uint16_t network, uint16_t transport);
 // And to cut the frame, whose headers are `head` bytes long, to packets with `size` bytes of payload.
 void hw_cut(struct rte_mbuf *frame, uint16_t head, uint16_t size);
 // Sends frames from the front, and returns how many are done with; `refused` of them the port cannot send at all.
-uint16_t hw_send(struct hw_port *port, struct rte_mbuf **frames, uint16_t count, uint16_t *refused);
+uint16_t hw_send(struct hw_queue *queue, struct rte_mbuf **frames, uint16_t count, uint16_t *refused);
 void hw_drop(struct rte_mbuf **frames, uint16_t count);
 
 #endif

@@ -40,6 +40,19 @@ pub enum OpenError {
     /// The process has a port on it.
     #[error("this process has a port on `{0}` already: close that first, or give the device another number")]
     Busy(String),
+    /// The port has fewer queues than it is to be opened with.
+    #[error(
+        "the port `{device}` has no more queues than {queues}, and {wanted} are needed: ask for fewer shards, or give it more \
+         where its driver takes that (net_af_packet: qpairs=N; net_vhost: queues=N; net_virtio_user: queues=N,cq=1)"
+    )]
+    Queues {
+        /// The device.
+        device: String,
+        /// How many it can have.
+        queues: u16,
+        /// How many it is to have.
+        wanted: u16,
+    },
     /// The interface that the port stands on is none for a stack.
     #[error(transparent)]
     Interface(#[from] hawser_host::OpenError),

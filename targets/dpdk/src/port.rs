@@ -1,6 +1,7 @@
 //! A port of DPDK, as safe code uses it.
 //!
-//! Invariants: a port is used by whoever holds its [`Port`], one thread at a time, and closed once. A received frame belongs
+//! Invariants: a queue is used by whoever holds its [`Queue`], one thread at a time; its port is closed once, when the last
+//! of them is gone. A received frame belongs
 //! to the [`Batch`] that has it until that gives it back, and its bytes do not change meanwhile. A [`Frame`] belongs to who
 //! holds it until the port has sent it. Payload that frames refer to is kept by a [`PayRef`] beside the reference, which the
 //! port's last use of it drops.
@@ -8,6 +9,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use hawser_engine::wire::PayRef;
 
@@ -27,6 +29,8 @@ pub(crate) struct Info {
     pub(crate) mtu: u16,
     /// The number of the host's interface that it stands on; 0: none.
     pub(crate) interface: u32,
+    /// How many queues it can have.
+    pub(crate) queues: u16,
     /// Pieces that a frame to send may have.
     pub(crate) pieces: u16,
     /// It completes checksums of the protocols numbered 6 and 17.
@@ -69,6 +73,7 @@ unsafe extern "C" {
     fn hw_open(
         port: u16,
         info: *const Info,
+        count: u16,
         promiscuous: bool,
         free_piece: extern "C" fn(*mut c_void, *mut c_void),
         opened: *mut *mut c_void,
@@ -76,15 +81,16 @@ unsafe extern "C" {
     fn hw_close(port: *mut c_void);
     fn hw_counts(port: *const c_void, counts: *mut Counts) -> c_int;
     fn hw_depth(port: *const c_void) -> u16;
-    fn hw_receive(port: *mut c_void, frames: *mut Received, max: u16) -> u16;
+    fn hw_queue(port: *mut c_void, number: u16) -> *mut c_void;
+    fn hw_receive(queue: *mut c_void, frames: *mut Received, max: u16) -> u16;
     fn hw_copy_tail(frame: *const Received, to: *mut u8);
     fn hw_release(frames: *const Received, count: u16);
-    fn hw_frame(port: *mut c_void, head: *const u8, len: u16) -> *mut c_void;
-    fn hw_append(port: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> bool;
-    fn hw_refer(port: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> *mut c_void;
+    fn hw_frame(queue: *mut c_void, head: *const u8, len: u16) -> *mut c_void;
+    fn hw_append(queue: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> bool;
+    fn hw_refer(queue: *mut c_void, frame: *mut c_void, bytes: *const u8, len: u16) -> *mut c_void;
     fn hw_complete(frame: *mut c_void, ipv4: bool, udp: bool, network: u16, transport: u16);
     fn hw_cut(frame: *mut c_void, head: u16, size: u16);
-    fn hw_send(port: *mut c_void, frames: *mut *mut c_void, count: u16, refused: *mut u16) -> u16;
+    fn hw_send(queue: *mut c_void, frames: *mut *mut c_void, count: u16, refused: *mut u16) -> u16;
     fn hw_drop(frames: *mut *mut c_void, count: u16);
 }
 
@@ -145,16 +151,26 @@ impl Probed {
         Ok(info)
     }
 
-    /// Opens it.
-    pub(crate) fn open(self, info: &Info, promiscuous: bool) -> io::Result<Port> {
+    /// Opens it with so many queues, no more than it can have.
+    pub(crate) fn open(self, info: &Info, count: u16, promiscuous: bool) -> io::Result<Vec<Queue>> {
         let mut opened = ptr::null_mut();
         // SAFETY: the port is there, and is C's from now on: it removes it where it does not open.
-        let status = unsafe { hw_open(self.0, info, promiscuous, free_piece, &raw mut opened) };
+        let status = unsafe { hw_open(self.0, info, count, promiscuous, free_piece, &raw mut opened) };
         std::mem::forget(self);
         check(status)?;
-        NonNull::new(opened)
-            .map(Port)
-            .ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+        let opened = NonNull::new(opened).ok_or(io::ErrorKind::OutOfMemory)?;
+        let port = Arc::new(Port(opened));
+        let queues = (0..count).map(|number| {
+            // SAFETY: it was opened with so many.
+            let queue = unsafe { hw_queue(opened.as_ptr(), number) };
+            NonNull::new(queue).map(|queue| Queue {
+                queue,
+                port: port.clone(),
+            })
+        });
+        queues
+            .collect::<Option<_>>()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -167,29 +183,41 @@ impl Drop for Probed {
 
 /// Drops what kept a piece of payload.
 extern "C" fn free_piece(_: *mut c_void, place: *mut c_void) {
-    // SAFETY: `Port::refer` has put it there, and nothing refers to the bytes any more. C calls this once.
+    // SAFETY: `Queue::refer` has put it there, and nothing refers to the bytes any more. C calls this once.
     unsafe { ptr::drop_in_place(place.cast::<PayRef>()) }
 }
 
 /// A port that is open.
 #[derive(Debug)]
-pub(crate) struct Port(NonNull<c_void>);
+struct Port(NonNull<c_void>);
 
-// SAFETY: DPDK binds a port to no thread; it is used by one at a time.
+// SAFETY: DPDK binds a port to no thread; what is asked of it here may be asked by several at a time.
 unsafe impl Send for Port {}
+// SAFETY: the same.
+unsafe impl Sync for Port {}
 
-impl Port {
-    /// Frames that its receive queue holds.
+/// A queue of an open port, to receive by and to send by.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    queue: NonNull<c_void>,
+    port: Arc<Port>,
+}
+
+// SAFETY: DPDK binds a queue to no thread; it is used by one at a time.
+unsafe impl Send for Queue {}
+
+impl Queue {
+    /// Frames that it holds until they are received.
     pub(crate) fn depth(&self) -> u16 {
         // SAFETY: the port is open.
-        unsafe { hw_depth(self.0.as_ptr()) }
+        unsafe { hw_depth(self.port.0.as_ptr()) }
     }
 
-    /// Received frames that found no room.
+    /// Frames that the port has received without room for them, by whichever queue.
     pub(crate) fn missed(&self) -> io::Result<u64> {
         let mut counts = Counts { missed: 0 };
         // SAFETY: the port is open.
-        check(unsafe { hw_counts(self.0.as_ptr(), &raw mut counts) })?;
+        check(unsafe { hw_counts(self.port.0.as_ptr(), &raw mut counts) })?;
         Ok(counts.missed)
     }
 
@@ -200,7 +228,7 @@ impl Port {
         batch.0.reserve(BATCH);
         // SAFETY: there is room for `room` frames, and C has written as many as it returns.
         unsafe {
-            let count = hw_receive(self.0.as_ptr(), batch.0.as_mut_ptr(), room as u16);
+            let count = hw_receive(self.queue.as_ptr(), batch.0.as_mut_ptr(), room as u16);
             batch.0.set_len(usize::from(count).min(room));
         }
     }
@@ -209,7 +237,7 @@ impl Port {
     pub(crate) fn frame(&mut self, head: &[u8]) -> Option<Frame> {
         let len = u16::try_from(head.len()).ok()?;
         // SAFETY: the port is open, and so many bytes are there.
-        let frame = unsafe { hw_frame(self.0.as_ptr(), head.as_ptr(), len) };
+        let frame = unsafe { hw_frame(self.queue.as_ptr(), head.as_ptr(), len) };
         NonNull::new(frame).map(Frame)
     }
 
@@ -219,7 +247,7 @@ impl Port {
             return false;
         };
         // SAFETY: the port is open, the frame is ours, and so many bytes are there.
-        unsafe { hw_append(self.0.as_ptr(), frame.0.as_ptr(), bytes.as_ptr(), len) }
+        unsafe { hw_append(self.queue.as_ptr(), frame.0.as_ptr(), bytes.as_ptr(), len) }
     }
 
     /// Puts payload behind a frame where it lies. False where memory has run out, or it is too long for one reference.
@@ -229,7 +257,12 @@ impl Port {
         };
         // SAFETY: the port is open, the frame is ours, and the bytes stay until `free_piece` drops what keeps them.
         unsafe {
-            let place = hw_refer(self.0.as_ptr(), frame.0.as_ptr(), payload.bytes().as_ptr(), len);
+            let place = hw_refer(
+                self.queue.as_ptr(),
+                frame.0.as_ptr(),
+                payload.bytes().as_ptr(),
+                len,
+            );
             if place.is_null() {
                 return false;
             }
@@ -246,7 +279,7 @@ impl Port {
         // SAFETY: a `Frame` is a pointer, and C takes as many as it returns.
         let done = unsafe {
             hw_send(
-                self.0.as_ptr(),
+                self.queue.as_ptr(),
                 frames.as_mut_ptr().cast(),
                 count,
                 &raw mut refused,

@@ -13,7 +13,7 @@ use hawser_time::Instant;
 use crate::OpenError;
 use crate::environment;
 use crate::pace::Pace;
-use crate::port::{BATCH, Batch, Frame, Info, Port, Probed};
+use crate::port::{BATCH, Batch, Frame, Info, Probed, Queue};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -31,7 +31,7 @@ const WAITING: usize = 64;
 /// Nobody wakes who waits for a port: it is polled, without pause for a while, then 20,000 times a second.
 #[derive(Debug)]
 pub struct DpdkWire {
-    /// Before the port: what it holds goes back first.
+    /// Before the queue: what it holds goes back first.
     batch: Batch,
     /// Further pieces of received frames, behind each other.
     tails: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct DpdkWire {
     waiting: Vec<Frame>,
     /// Memory for a head whose checksum is completed here.
     head: Vec<u8>,
-    port: Port,
+    queue: Queue,
     /// Payload stays where it lies until the port has sent it, in frames of no more pieces than this; 0: it is copied.
     pieces: usize,
     caps: Caps,
@@ -58,6 +58,16 @@ impl DpdkWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(device: &str) -> Result<DpdkWire, OpenError> {
+        let mut wires = DpdkWire::open_queues(device, 1)?;
+        Ok(wires.remove(0))
+    }
+
+    /// The same with several queues, each a wire. By which of them a frame comes is the port's affair: adapters go by a hash
+    /// of addresses and ports.
+    ///
+    /// # Errors
+    /// Also [`OpenError::Queues`].
+    pub fn open_queues(device: &str, count: u16) -> Result<Vec<DpdkWire>, OpenError> {
         // DPDK does not survive all that it could be given: `bus=vdev` in place of a name.
         let name = device.split(',').next().unwrap_or_default();
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
@@ -85,9 +95,16 @@ impl DpdkWire {
         let info = probed
             .info()
             .map_err(OpenError::io("read what the port offers"))?;
+        if count > info.queues {
+            return Err(OpenError::Queues {
+                device: device.to_owned(),
+                queues: info.queues,
+                wanted: count,
+            });
+        }
         let is_shared = info.interface != 0;
-        let (port, messages) = environment::with_messages(|| probed.open(&info, is_shared));
-        let port = port.map_err(|error| OpenError::Port {
+        let (queues, messages) = environment::with_messages(|| probed.open(&info, count, is_shared));
+        let queues = queues.map_err(|error| OpenError::Port {
             device: device.to_owned(),
             error,
             messages,
@@ -105,8 +122,22 @@ impl DpdkWire {
             mtu,
             tx_csum: info.sums,
             gso_max: if info.cuts { longest(&info) } else { 0 },
-            rx_queue_bytes: u64::from(port.depth()) * u64::from(mtu),
+            rx_queue_bytes: queues
+                .first()
+                .map_or(0, |queue| u64::from(queue.depth()) * u64::from(mtu)),
         };
+        let wires = queues
+            .into_iter()
+            .map(|queue| DpdkWire::new(queue, &info, caps.clone(), interface.clone()));
+        wires.collect()
+    }
+
+    fn new(
+        queue: Queue,
+        info: &Info,
+        caps: Caps,
+        interface: Option<Interface>,
+    ) -> Result<DpdkWire, OpenError> {
         Ok(DpdkWire {
             batch: Batch::default(),
             tails: Vec::new(),
@@ -114,7 +145,7 @@ impl DpdkWire {
             at: Instant::default(),
             waiting: Vec::with_capacity(2 * WAITING),
             head: Vec::new(),
-            port,
+            queue,
             pieces: if info.copies { usize::from(info.pieces) } else { 0 },
             caps,
             counters: WireCounters::default(),
@@ -144,12 +175,12 @@ impl DpdkWire {
         self.counters
     }
 
-    /// Received frames that found no room since it was opened.
+    /// Received frames that found no room since it was opened, of all queues of the port.
     ///
     /// # Errors
     /// When the port does not say.
     pub fn missed(&self) -> io::Result<u64> {
-        self.port.missed()
+        self.queue.missed()
     }
 
     /// Returns at once where the port had something to do a moment ago; otherwise when it is to be polled again, or `limit`
@@ -165,13 +196,13 @@ impl DpdkWire {
     fn build(&mut self, frame: &TxFrame) -> Option<Frame> {
         let mut built = match frame.csum {
             Some((start, field)) => self.with_sum(frame, usize::from(start), usize::from(field)),
-            None => (frame.gso_size == 0).then(|| self.port.frame(&frame.head))?,
+            None => (frame.gso_size == 0).then(|| self.queue.frame(&frame.head))?,
         }?;
         let refers = frame.len() - frame.head.len() > SMALL && frame.payload.len() < self.pieces;
         for piece in frame.payload.iter().filter(|piece| !piece.is_empty()) {
             let is_whole = match refers {
-                true => self.port.refer(&mut built, piece),
-                false => self.port.append(&mut built, piece.bytes()),
+                true => self.queue.refer(&mut built, piece),
+                false => self.queue.append(&mut built, piece.bytes()),
             };
             if !is_whole {
                 return None;
@@ -189,7 +220,7 @@ impl DpdkWire {
         let is_ipv4 = head.get(ETHERNET)? >> 4 == 4;
         let protocol = *head.get(ETHERNET + if is_ipv4 { 9 } else { 6 })?;
         if let (6, 16) | (17, 6) = (protocol, field - start) {
-            let mut built = self.port.frame(head)?;
+            let mut built = self.queue.frame(head)?;
             built.complete(is_ipv4, protocol == 17, ETHERNET as u16, start as u16);
             if frame.gso_size != 0 {
                 built.cut(head.len() as u16, frame.gso_size);
@@ -203,12 +234,12 @@ impl DpdkWire {
         let sum = sum.fold(Sum::default().with(&head[start..]), Sum::with);
         self.head.clone_from(head);
         self.head[field..field + 2].copy_from_slice(&sum.complement());
-        self.port.frame(&self.head)
+        self.queue.frame(&self.head)
     }
 
     /// Sends frames that the port had no room for before.
     fn send_waiting(&mut self) {
-        let (done, refused) = self.port.send(&mut self.waiting);
+        let (done, refused) = self.queue.send(&mut self.waiting);
         self.counters.refused += refused as u64;
         self.counters.sent += (done - refused) as u64;
         if done > 0 {
@@ -234,7 +265,7 @@ impl Wire for DpdkWire {
         if !self.waiting.is_empty() {
             self.send_waiting();
         }
-        self.port.receive(&mut self.batch, max.min(BATCH));
+        self.queue.receive(&mut self.batch, max.min(BATCH));
         let count = self.batch.len();
         if count == 0 {
             self.pace.idle()?;

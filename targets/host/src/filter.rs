@@ -1,5 +1,5 @@
 //! Classic BPF programs, which the kernel runs: one keeps other hosts' frames out of a promiscuous packet socket, one shares
-//! frames out among the packet sockets of shards.
+//! packets out among the sockets of shards.
 
 use hawser_engine::net::Steering;
 
@@ -27,7 +27,18 @@ const SHIFT_RIGHT: u16 = 0x74;
 const ETHER_TYPE: u32 = -4096_i32 as u32;
 /// SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT.
 const VLAN_TAG_PRESENT: u32 = -4096_i32 as u32 + 48;
+/// SKF_NET_OFF: from here on it is counted from the network header, wherever a program begins to read.
+const NETWORK: u32 = -0x10_0000_i32 as u32;
 const WHOLE_FRAME: u32 = u32::MAX;
+
+/// Where a program begins to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// At the network header: one of a fanout group.
+    Network,
+    /// Behind the transport header: one of sockets that share a port (SO_REUSEPORT).
+    Payload,
+}
 
 /// Accepts untagged frames to `own` and to groups, broadcast included.
 pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
@@ -47,14 +58,18 @@ pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
     ]
 }
 
-/// The number of the shard that a frame is for, as [`Steering::shard`] has it; 0 for what is for any. Offsets are from the
-/// network header on, where programs of a fanout group begin to read.
-pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 48] {
+/// The number of the shard that a packet is for, as [`Steering::shard`] has it; 0 for what is for any.
+pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48] {
     /// The transport protocol; the peer's address, multiplied; the words of an address of IPv6.
     const PROTOCOL: u32 = 0;
     const ADDRESS: u32 = 1;
     const WORDS: u32 = 2;
     let [first, second] = steering.keys;
+    // An offset from the network header on.
+    let at = |offset: u32| match begin {
+        Begin::Network => offset,
+        Begin::Payload => NETWORK + offset,
+    };
     let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
     let plain = |code, k| step(code, k, 0, 0);
     [
@@ -63,28 +78,28 @@ pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 48] {
         step(JUMP_IF_EQUAL, 0x86dd, 9, 0),
         plain(RETURN, 0),
         // IPv4, whose addresses are those of IPv6 that begin with ::ffff. Fragments are for any.
-        plain(LOAD_HALF, 6),
+        plain(LOAD_HALF, at(6)),
         step(JUMP_IF_SET, 0x3fff, 41, 0),
-        plain(LOAD_BYTE, 9),
+        plain(LOAD_BYTE, at(9)),
         plain(KEEP, PROTOCOL),
-        plain(INDEX_HEADER_LENGTH, 0),
-        plain(LOAD_WORD, 12),
+        plain(INDEX_HEADER_LENGTH, at(0)),
+        plain(LOAD_WORD, at(12)),
         plain(XOR, 0xffff),
         plain(JUMP, 15),
         // IPv6 without extension headers: its address's words in turn, and where its header ends.
-        plain(LOAD_BYTE, 6),
+        plain(LOAD_BYTE, at(6)),
         plain(KEEP, PROTOCOL),
-        plain(LOAD_WORD, 8),
+        plain(LOAD_WORD, at(8)),
         plain(KEEP, WORDS),
-        plain(LOAD_WORD, 12),
+        plain(LOAD_WORD, at(12)),
         plain(INDEX_KEPT, WORDS),
         plain(XOR_INDEX, 0),
         plain(KEEP, WORDS),
-        plain(LOAD_WORD, 16),
+        plain(LOAD_WORD, at(16)),
         plain(INDEX_KEPT, WORDS),
         plain(XOR_INDEX, 0),
         plain(VALUE_TO_INDEX, 0),
-        plain(LOAD_WORD, 20),
+        plain(LOAD_WORD, at(20)),
         plain(XOR_INDEX, 0),
         plain(INDEX, 40),
         // Both, with the address folded.
@@ -94,7 +109,7 @@ pub(crate) fn share(steering: &Steering) -> [libc::sock_filter; 48] {
         step(JUMP_IF_EQUAL, 6, 2, 0),
         step(JUMP_IF_EQUAL, 17, 1, 0),
         plain(JUMP, 4),
-        plain(LOAD_WORD_BEHIND, 0),
+        plain(LOAD_WORD_BEHIND, at(0)),
         plain(INDEX_KEPT, ADDRESS),
         plain(XOR_INDEX, 0),
         plain(JUMP, 1),

@@ -109,7 +109,8 @@ impl PacketWire {
         })
     }
 
-    /// The same for shards, each with a socket of its own, which gets what [`Steering::recipient`] says is for it.
+    /// The same for shards, each with a socket of its own, which gets what [`Steering::recipient`] says is for it. One alone
+    /// gets all.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -118,10 +119,17 @@ impl PacketWire {
         options: PacketOptions,
         steering: &[Steering],
     ) -> Result<Vec<PacketWire>, OpenError> {
+        if let [_] = steering {
+            return Ok(vec![PacketWire::open(name, options)?]);
+        }
         let mut group = None;
         let wires = steering.iter().map(|steering| {
             let wire = PacketWire::open(name, options)?;
-            let joined = sys::join_fanout(wire.socket.as_fd(), group, &filter::share(steering));
+            let joined = sys::join_fanout(
+                wire.socket.as_fd(),
+                group,
+                &filter::share(steering, filter::Begin::Network),
+            );
             group = Some(joined.map_err(OpenError::io("join a group of packet sockets"))?);
             Ok(wire)
         });

@@ -141,6 +141,24 @@ pub(crate) fn join_fanout(
     if let Some(group) = group {
         return Ok(group);
     }
+    set_program(socket, libc::SOL_PACKET, PACKET_FANOUT_DATA, program)?;
+    let joined: c_int = option(socket, libc::SOL_PACKET, PACKET_FANOUT)?;
+    Ok(joined as u16)
+}
+
+/// Has sockets that share a port (SO_REUSEPORT) share what comes by a program, which returns a socket's number in the order
+/// in which they were bound.
+pub(crate) fn share_port(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    set_program(socket, libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, program)
+}
+
+/// `setsockopt` of a classic BPF program.
+fn set_program(
+    socket: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    program: &[libc::sock_filter],
+) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: program.len() as u16,
         filter: program.as_ptr().cast_mut(),
@@ -148,17 +166,7 @@ pub(crate) fn join_fanout(
     let len = size_of_val(&program) as libc::socklen_t;
     let value = std::ptr::from_ref(&program).cast();
     // SAFETY: `value` is readable for `len` bytes, and the kernel copies the steps, of which there are so many.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            PACKET_FANOUT_DATA,
-            value,
-            len,
-        )
-    })?;
-    let joined: c_int = option(socket, libc::SOL_PACKET, PACKET_FANOUT)?;
-    Ok(joined as u16)
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, len) }).map(drop)
 }
 
 /// Has the interface of this number receive frames for any address for as long as the packet socket is open.

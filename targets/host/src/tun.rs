@@ -63,11 +63,14 @@ impl TunWire {
     }
 
     /// The same with several queues, each a wire: packets of a connection come out of the one that its packets were sent
-    /// to last, and of any before that. A device that exists must have been made for several.
+    /// to last, and of any before that. A device that exists must have been made for several, or for one.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open_queues(name: &str, options: TunOptions, count: u16) -> Result<Vec<TunWire>, OpenError> {
+        if count == 1 {
+            return Ok(vec![TunWire::open(name, options)?]);
+        }
         let first = TunWire::attached(name, options, libc::IFF_MULTI_QUEUE)?;
         let name = first.name.clone();
         let others = (1..count).map(|_| {

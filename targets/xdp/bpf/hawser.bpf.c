@@ -38,7 +38,7 @@ struct choices {
 
 const volatile struct choices choices SEC(".rodata.choices");
 
-// The socket of each receive queue.
+// The socket of each receive queue, of which there may be more than one.
 struct {
     __uint(type, BPF_MAP_TYPE_XSKMAP);
     __uint(max_entries, 1);

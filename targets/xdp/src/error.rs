@@ -59,16 +59,18 @@ pub enum OpenError {
         /// The interface.
         name: String,
     },
-    /// The device receives by more than one queue.
+    /// The device receives by another number of queues than there are to be sockets.
     #[error(
-        "the interface '{name}' spreads what it receives over {queues} queues, and an AF_XDP socket has one: leave it one \
-         (ethtool -L {name} combined 1), or use packet:{name} instead"
+        "the interface '{name}' spreads what it receives over {queues} queues, and an AF_XDP socket has one: ask for as many \
+         shards, one for each, or let it have {count} (ethtool -L {name} combined {count}), or use packet:{name} instead"
     )]
     Queues {
         /// The interface.
         name: String,
         /// How many.
         queues: u32,
+        /// How many sockets there are to be.
+        count: u16,
     },
     /// More addresses than the program in the kernel has room for.
     #[error("a device xdp:{name} has room for 64 addresses, not for {count}; use packet:{name} instead")]

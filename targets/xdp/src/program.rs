@@ -32,12 +32,13 @@ pub(crate) struct Program {
 
 impl Program {
     /// Loads the program for frames to `own` and questions for `addresses`; `in_pieces`, if frames may take more than one
-    /// buffer.
+    /// buffer. The interface has so many queues.
     pub(crate) fn load(
         interface: &Interface,
         own: [u8; 6],
         addresses: &[IpAddr],
         in_pieces: bool,
+        queues: u16,
     ) -> Result<Program, OpenError> {
         if addresses.len() > MAX_ADDRESSES {
             let (name, count) = (interface.name.clone(), addresses.len());
@@ -46,7 +47,7 @@ impl Program {
         let name = if in_pieces { "pieces" } else { "whole" };
         // What libbpf would print is in the error.
         let print = set_print(None);
-        let object = open(name, own).and_then(|object| object.load());
+        let object = open(name, own, queues).and_then(|object| object.load());
         set_print(print);
         let program = object.map(|object| Program { object, name });
         program
@@ -65,10 +66,10 @@ impl Program {
         })
     }
 
-    /// Has frames of the only queue redirected to a socket.
-    pub(crate) fn redirect_to(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+    /// Has frames of a queue redirected to a socket.
+    pub(crate) fn redirect_to(&self, queue: u16, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = socket.as_raw_fd().to_ne_bytes();
-        self.update("sockets", &0_u32.to_ne_bytes(), &socket)
+        self.update("sockets", &u32::from(queue).to_ne_bytes(), &socket)
             .map_err(io::Error::other)
     }
 
@@ -151,7 +152,7 @@ pub(crate) struct Attached {
     pub(crate) is_native: bool,
 }
 
-fn open(name: &str, own: [u8; 6]) -> libbpf_rs::Result<libbpf_rs::OpenObject> {
+fn open(name: &str, own: [u8; 6], queues: u16) -> libbpf_rs::Result<libbpf_rs::OpenObject> {
     let mut object = ObjectBuilder::default().name("hawser_xdp")?.open_memory(OBJECT)?;
     for mut program in object.progs_mut() {
         let is_wanted = program.name() == name;
@@ -160,6 +161,8 @@ fn open(name: &str, own: [u8; 6]) -> libbpf_rs::Result<libbpf_rs::OpenObject> {
     for mut map in object.maps_mut() {
         if map.name() == ".rodata.choices" {
             map.set_initial_value(&own)?;
+        } else if map.name() == "sockets" {
+            map.set_max_entries(queues.into())?;
         }
     }
     Ok(object)

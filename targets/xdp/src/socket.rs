@@ -31,10 +31,8 @@ const SEND_RING: u32 = 256;
 const IN_KERNEL: usize = 104 << 10;
 /// How long a socket that was closed has its queue at most.
 const RELEASE: Duration = Duration::from_secs(1);
-/// The only receive queue.
-const QUEUE: u32 = 0;
 
-/// A socket, bound to the interface's only queue.
+/// A socket, bound to a queue of the interface.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
@@ -61,6 +59,7 @@ impl Socket {
     /// Opens a socket whose frames lie in `buffers`, and binds it.
     pub(crate) fn open(
         interface: &Interface,
+        queue: u16,
         buffers: &Buffers,
         binding: Binding,
     ) -> Result<Socket, OpenError> {
@@ -83,7 +82,7 @@ impl Socket {
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
         flags.set(SocketAddrXdpFlags::XDP_USE_SG, binding.in_pieces);
         flags.set(SocketAddrXdpFlags::XDP_COPY, binding.copies);
-        let address = SocketAddrXdp::new(flags, interface.index as u32, QUEUE);
+        let address = SocketAddrXdp::new(flags, interface.index as u32, u32::from(queue));
         bind_once_released(&socket.fd, &address).map_err(|errno| match errno {
             Errno::INVAL | Errno::OPNOTSUPP if binding.in_pieces => {
                 about.kernel("AF_XDP frames of more than one buffer (Linux 6.6), which this MTU takes")

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::front::{Front, Ran};
@@ -88,16 +89,13 @@ impl fmt::Display for Mode {
 /// verifies checksums. So a peer at the other end of a veth pair has to complete its checksums itself: `ethtool -K PEER tx
 /// off`.
 ///
-/// The interface receives by one queue. Nothing stays on it once the wire is gone, however the process ends.
+/// Each of the interface's queues has a wire. Nothing stays on it once they are gone, however the process ends.
 #[derive(Debug)]
 pub struct XdpWire {
-    interface: Interface,
     socket: Socket,
     /// Before the program: what it calls is let go first.
     ahead: Option<Ahead>,
-    program: Program,
-    _attached: Attached,
-    _promiscuous: OwnedFd,
+    stand: Arc<Stand>,
     buffers: Buffers,
     caps: Caps,
     mode: Mode,
@@ -109,6 +107,16 @@ pub struct XdpWire {
     is_full: bool,
     /// When the wire last checked that the interface is there.
     checked: Instant,
+}
+
+/// What the wires of an interface have in common.
+#[derive(Debug)]
+struct Stand {
+    interface: Interface,
+    program: Program,
+    attached: Attached,
+    #[expect(dead_code, reason = "to hold it is its use")]
+    promiscuous: OwnedFd,
 }
 
 /// What was received and not given back.
@@ -135,58 +143,96 @@ impl XdpWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(name: &str, options: &XdpOptions) -> Result<XdpWire, OpenError> {
+        let mut wires = XdpWire::open_queues(name, options, 1)?;
+        Ok(wires.remove(0))
+    }
+
+    /// The same with a socket for each of the interface's receive queues, of which there must be so many, each a wire. By
+    /// which of them a frame comes is the device's affair.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_queues(name: &str, options: &XdpOptions, count: u16) -> Result<Vec<XdpWire>, OpenError> {
         let interface = Interface::read(name)?;
         let about = About(name);
         let queues = interface.receive_queues()?;
-        if queues > 1 {
+        if queues != u32::from(count) {
             let name = name.to_owned();
-            return Err(OpenError::Queues { name, queues });
+            return Err(OpenError::Queues { name, queues, count });
         }
         let own = options.mac.unwrap_or_else(|| interface.neighbour());
         let frame = interface.mtu + ETHERNET;
         let [small, large] = BUFFER_BYTES;
         let size = if frame <= small - HEADROOM { small } else { large };
         let is_in_pieces = frame > size - HEADROOM;
-        let (buffers, mut spare) =
-            Buffers::new(size, RECEIVE + SEND).map_err(|error| about.call("map memory for frames", error))?;
-        let program = Program::load(&interface, own, &options.addresses, is_in_pieces)?;
+        let program = Program::load(&interface, own, &options.addresses, is_in_pieces, count)?;
         let attached = program.attach(&interface, options.answers && interface.is_veth()?)?;
         let binding = Binding {
             in_pieces: is_in_pieces,
             // Without its driver a device does not know the buffers.
             copies: !attached.is_native,
         };
-        let mut socket = Socket::open(&interface, &buffers, binding)?;
+        let stand = Arc::new(Stand {
+            promiscuous: interface.promiscuous()?,
+            interface,
+            program,
+            attached,
+        });
+        let caps = Caps {
+            medium: Medium::Ethernet(own),
+            mtu: stand.interface.mtu,
+            tx_csum: false,
+            gso_max: 0,
+            rx_queue_bytes: u64::from(RECEIVE / frame.div_ceil(size - HEADROOM))
+                * u64::from(stand.interface.mtu),
+        };
+        let wires = (0..count).map(|queue| {
+            let (buffers, spare) = Buffers::new(size, RECEIVE + SEND)
+                .map_err(|error| about.call("map memory for frames", error))?;
+            let socket = Socket::open(&stand.interface, queue, &buffers, binding)?;
+            XdpWire::new(
+                stand.clone(),
+                queue,
+                socket,
+                (buffers, spare),
+                caps.clone(),
+                is_in_pieces,
+            )
+        });
+        wires.collect()
+    }
+
+    /// Has a queue's frames redirected to its socket.
+    fn new(
+        stand: Arc<Stand>,
+        queue: u16,
+        mut socket: Socket,
+        (buffers, mut spare): (Buffers, Vec<Buffer>),
+        caps: Caps,
+        is_in_pieces: bool,
+    ) -> Result<XdpWire, OpenError> {
+        let about = About(&stand.interface.name);
         spare
             .drain(..RECEIVE as usize)
             .for_each(|buffer| socket.fill.push(buffer));
         socket.fill.publish();
-        let promiscuous = interface.promiscuous()?;
-        program
-            .redirect_to(socket.as_fd())
+        stand
+            .program
+            .redirect_to(queue, socket.as_fd())
             .map_err(|error| about.call("redirect frames to the AF_XDP socket", error))?;
+        let is_native = stand.attached.is_native;
         let mode = Mode {
-            is_native: attached.is_native,
+            is_native,
             is_zero_copy: socket
                 .is_zero_copy()
                 .map_err(|error| about.call("read how the AF_XDP socket works", error))?,
             is_in_pieces,
-            polls_device: attached.is_native && set_busy_poll(socket.as_fd(), BUSY_POLL).is_ok(),
-        };
-        let caps = Caps {
-            medium: Medium::Ethernet(own),
-            mtu: interface.mtu,
-            tx_csum: false,
-            gso_max: 0,
-            rx_queue_bytes: u64::from(RECEIVE / frame.div_ceil(size - HEADROOM)) * u64::from(interface.mtu),
+            polls_device: is_native && set_busy_poll(socket.as_fd(), BUSY_POLL).is_ok(),
         };
         Ok(XdpWire {
-            interface,
             socket,
             ahead: None,
-            program,
-            _attached: attached,
-            _promiscuous: promiscuous,
+            stand,
             buffers,
             caps,
             mode,
@@ -217,7 +263,7 @@ impl XdpWire {
         if self.mode.is_in_pieces {
             return Err(ChainsError::InPieces);
         }
-        self.ahead = Some(Ahead::load(module, c, &self.program, self.socket.as_fd())?);
+        self.ahead = Some(Ahead::load(module, c, &self.stand.program, self.socket.as_fd())?);
         Ok(())
     }
 
@@ -269,7 +315,7 @@ impl XdpWire {
 
     /// The error of an interface that was removed.
     fn gone(&self) -> io::Error {
-        let name = &self.interface.name;
+        let name = &self.stand.interface.name;
         io::Error::new(
             io::ErrorKind::NotConnected,
             format!(

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_network: Option<u32>,
     /// Serve in so many shards: stacks beside each other with a thread and a queue of the device each, which share the
-    /// connections out. The device is `tun:NAME` or `packet:NAME`; `hawser check --target` says whether a program can
+    /// connections out. `hawser check --target` says whether a program can; docs/shards.md what a device must have
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: u16,
     /// A host name that requests may name, besides the addresses (repeatable). Others are answered with 421

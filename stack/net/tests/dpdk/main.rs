@@ -8,6 +8,9 @@ mod asynchronous;
     reason = "a test of the receive ring of packet sockets is among them"
 )]
 mod polled;
+#[path = "../linux/shards.rs"]
+#[allow(dead_code, reason = "what has nothing to do with a device is among them")]
+mod shards;
 #[path = "../linux/stage.rs"]
 #[allow(dead_code, reason = "what tests over other devices need")]
 mod stage;
@@ -40,6 +43,9 @@ const AGAINST_LINUX: &[Test] = tests![
     asynchronous::no_answer_times_out,
 ];
 
+/// Over each of a port's queues.
+const OF_SHARDS: &[Test] = tests![shards::linux_reaches_them_all, shards::they_reach_linux,];
+
 fn main() -> ExitCode {
     if !is_listing()
         && let Err(reason) = enter_user_namespace()
@@ -47,13 +53,15 @@ fn main() -> ExitCode {
         skip("streams over ports of DPDK", reason);
         return ExitCode::SUCCESS;
     }
-    run([Medium::DpdkPacket, Medium::DpdkTap]
-        .into_iter()
-        .flat_map(|medium| {
-            AGAINST_LINUX
-                .iter()
-                .map(move |&(name, test)| (format!("{name} over {medium:?}"), move || on_stage(medium, test)))
-        }))
+    let over = |medium, tests: &'static [Test]| {
+        tests
+            .iter()
+            .map(move |&(name, test)| (format!("{name} over {medium:?}"), move || on_stage(medium, test)))
+    };
+    run(over(Medium::DpdkPacket, AGAINST_LINUX)
+        .chain(over(Medium::DpdkTap, AGAINST_LINUX))
+        .chain(over(Medium::DpdkPacketQueues, OF_SHARDS))
+        .chain(over(Medium::DpdkTap, OF_SHARDS)))
 }
 
 /// Runs a test in a fresh network namespace.

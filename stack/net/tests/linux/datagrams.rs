@@ -1,7 +1,7 @@
 //! A program in UDP, and sockets of Linux.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -69,6 +69,51 @@ pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
         endpoint.close(connection);
         endpoint.close(listener);
     }
+    Ok(())
+}
+
+/// Shards at one port of the host: each has peers, by whichever address they call, and each peer its own answers.
+pub(crate) fn shards_at_a_socket_share_peers_out(_: &Stage) -> TestResult {
+    const PEERS: u8 = 60;
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
+    let program = hawser_load::programs::resolve(&program.display().to_string(), &[])?;
+    let free = UdpSocket::bind("[::]:0")?.local_addr()?;
+    let mut endpoints = host::open_shards(&program, &Setup::at_socket(free), 3)?;
+    let taken = UdpSocket::bind(free).err().map(|error| error.kind());
+    assert_eq!(taken, Some(ErrorKind::AddrInUse));
+    let listeners = endpoints.iter_mut().map(|endpoint| endpoint.listen(free, 100));
+    let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
+    let mut peers = Vec::new();
+    for number in 0..PEERS {
+        let ip = ["127.0.0.1", "::1"][usize::from(number % 2)].parse::<IpAddr>()?;
+        let peer = UdpSocket::bind(SocketAddr::new(ip, 0))?;
+        peer.connect(SocketAddr::new(ip, free.port()))?;
+        peer.set_nonblocking(true)?;
+        peer.send(&[number])?;
+        peers.push(peer);
+    }
+    let (mut served, mut answered) = (vec![0; endpoints.len()], 0);
+    let begin = Instant::now();
+    while answered < PEERS {
+        assert!(begin.elapsed() < TIMEOUT, "{served:?}, {answered} answers");
+        for ((endpoint, listener), served) in endpoints.iter_mut().zip(&listeners).zip(&mut served) {
+            endpoint.poll()?;
+            while let Some(connection) = ready(endpoint.accept(*listener))? {
+                let mut chunk = [0; 10];
+                let len = ready(endpoint.read(connection, &mut chunk))?.ok_or("it came with a datagram")?;
+                endpoint.write(connection, &chunk[..len])?;
+                *served += 1;
+            }
+        }
+        for (number, peer) in peers.iter().enumerate() {
+            let mut answer = [0; 10];
+            if let Some(len) = ready(peer.recv(&mut answer))? {
+                assert_eq!(answer[..len], [number as u8]);
+                answered += 1;
+            }
+        }
+    }
+    assert!(served.iter().all(|served| *served > 0), "{served:?}");
     Ok(())
 }
 

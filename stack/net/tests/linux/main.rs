@@ -66,6 +66,7 @@ const TESTS: &[Test] = tests![
     attach::what_the_application_attaches_is_in_the_log,
     capture::tshark_finds_nothing_wrong,
     datagrams::a_program_in_udp_answers_sockets,
+    datagrams::shards_at_a_socket_share_peers_out,
     datagrams::other_ports_are_unreachable,
     datagrams::an_error_wakes_up_the_task_of_a_socket,
 ];

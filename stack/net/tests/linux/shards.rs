@@ -1,10 +1,10 @@
 //! Several stacks on the queues of one device, which share their addresses and their connections.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -125,8 +125,15 @@ async fn call(network: &Network, to: SocketAddr, number: usize) -> TestResult {
 /// The next connection, within the time that anything may take.
 fn accepted(listener: &TcpListener) -> std::io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
-    hawser_host::wait(listener.as_fd(), false, Some(TIMEOUT))?;
-    let (stream, _) = listener.accept()?;
+    let begin = Instant::now();
+    let stream = loop {
+        // It may end early: `net_tap` has signals sent to its process.
+        hawser_host::wait(listener.as_fd(), false, Some(TIMEOUT))?;
+        match listener.accept() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && begin.elapsed() < TIMEOUT => {}
+            accepted => break accepted?.0,
+        }
+    };
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     Ok(stream)
@@ -137,6 +144,7 @@ pub(crate) fn they_reach_linux(stage: &Stage) -> TestResult {
     for like in [linux_v4(), linux_v6()] {
         let endpoints = shards(stage, "tcp")?;
         let listener = linux_listener(like)?;
+        let (done, all_done) = (&AtomicUsize::new(0), endpoints.len());
         let to = SocketAddr::new(like, listener.local_addr()?.port());
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -151,6 +159,12 @@ pub(crate) fn they_reach_linux(stage: &Stage) -> TestResult {
                     for number in 0..10 {
                         let call = call(&network, to, 10 * shard + number);
                         tokio::time::timeout(TIMEOUT, call).await??;
+                    }
+                    // By any queue packets may come for another shard.
+                    done.fetch_add(1, Ordering::AcqRel);
+                    let begin = Instant::now();
+                    while done.load(Ordering::Acquire) < all_done && begin.elapsed() < TIMEOUT {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
                     }
                     Ok(())
                 };

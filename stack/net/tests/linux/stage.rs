@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -33,9 +34,15 @@ pub(crate) enum Medium {
     /// The same with the program's chains in the kernel.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     XdpChains,
+    /// An interface with three receive queues.
+    #[allow(dead_code, reason = "for the tests of tests/xdp")]
+    XdpQueues,
     /// A port of DPDK on a packet socket.
     #[allow(dead_code, reason = "for the tests of tests/dpdk")]
     DpdkPacket,
+    /// The same on three of them.
+    #[allow(dead_code, reason = "for the tests of tests/dpdk")]
+    DpdkPacketQueues,
     /// A port of DPDK that has a TAP device.
     #[allow(dead_code, reason = "for the tests of tests/dpdk")]
     DpdkTap,
@@ -52,9 +59,10 @@ impl Stage {
         let device = match medium {
             Medium::Tun => DeviceSpec::Tun(DEVICE.to_owned()),
             Medium::Packet => DeviceSpec::Packet(DEVICE.to_owned()),
-            Medium::Xdp => DeviceSpec::Xdp(DEVICE.to_owned()),
+            Medium::Xdp | Medium::XdpQueues => DeviceSpec::Xdp(DEVICE.to_owned()),
             Medium::XdpChains => DeviceSpec::XdpChains(DEVICE.to_owned()),
             Medium::DpdkPacket => DeviceSpec::Dpdk(port("net_af_packet")),
+            Medium::DpdkPacketQueues => DeviceSpec::Dpdk(port("net_af_packet") + ",qpairs=3"),
             Medium::DpdkTap => DeviceSpec::Dpdk(port("net_tap")),
         };
         let mut setup = Setup::new(device, (hawser_v4(), 24));
@@ -66,9 +74,17 @@ impl Stage {
             Medium::Tun | Medium::DpdkTap => {
                 setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)]
             }
-            Medium::Packet | Medium::Xdp | Medium::XdpChains | Medium::DpdkPacket => {
+            Medium::Packet
+            | Medium::Xdp
+            | Medium::XdpChains
+            | Medium::XdpQueues
+            | Medium::DpdkPacket
+            | Medium::DpdkPacketQueues => {
                 let mut netlink = Netlink::open()?;
-                netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?;
+                match medium {
+                    Medium::XdpQueues => add_veth_with_queues()?,
+                    _ => netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?,
+                }
                 // What is not completed for a packet socket's sake is wrong for who sees frames as they are.
                 netlink.set_checksum_offload(KERNEL_END, matches!(medium, Medium::Packet))?;
                 netlink.bring_up(KERNEL_END)?;
@@ -179,6 +195,18 @@ impl Stage {
     /// The same on the running tokio runtime.
     pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
         Ok(Network::start(self.endpoint(params)?)?)
+    }
+}
+
+/// A veth pair whose ends have three queues.
+fn add_veth_with_queues() -> TestResult {
+    let queues = "numrxqueues 3 numtxqueues 3";
+    let request = format!("link add {KERNEL_END} {queues} type veth peer name {DEVICE} {queues}");
+    let status = Command::new("ip").args(request.split(' ')).status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`ip {request}` failed").into())
     }
 }
 

@@ -12,7 +12,7 @@ use hawser_engine::front::{Front, Ran};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
-use hawser_net::host::{XdpOptions, XdpWire};
+use hawser_net::host::{self, DeviceSpec, Setup, XdpOptions, XdpWire};
 use hawser_net::{Device, Endpoint, Handle};
 
 use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, hawser_v4, linux_v4, poll_until, ready};
@@ -23,6 +23,22 @@ const STREAM: usize = 300_000;
 const PIECE: usize = 1000;
 /// How long an end sleeps at most that has nothing to send.
 const IDLE: Duration = Duration::from_millis(20);
+
+/// They have one stack behind them.
+pub(crate) fn shards_are_refused(stage: &Stage) -> TestResult {
+    let program = hawser_load::programs::resolve("tcp", &[])?;
+    let setup = Setup {
+        device: DeviceSpec::XdpChains(DEVICE.to_owned()),
+        ..stage.setup().clone()
+    };
+    let refused = host::open_shards(&program, &setup, 3).err();
+    let text = refused.map_or_else(String::new, |error| error.to_string());
+    assert!(
+        text.contains("one stack") && text.contains("xdp:hawser0"),
+        "{text}"
+    );
+    Ok(())
+}
 
 /// A stream whose packets come one by one: nearly all are acknowledged before the stack is awake.
 pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResult {

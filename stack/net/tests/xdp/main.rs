@@ -11,6 +11,9 @@ mod interface;
     reason = "a test of the receive ring of packet sockets is among them"
 )]
 mod polled;
+#[path = "../linux/shards.rs"]
+#[allow(dead_code, reason = "what has nothing to do with a device is among them")]
+mod shards;
 #[path = "../linux/stage.rs"]
 #[allow(dead_code, reason = "what tests over other devices need")]
 mod stage;
@@ -49,10 +52,14 @@ const OTHERS: &[Test] = tests![
     chains::acknowledgements_leave_from_the_kernel,
     chains::streams_are_whole_however_the_stack_sleeps,
     chains::streams_in_datagrams_are_whole,
+    chains::shards_are_refused,
     swarm::streams_through_random_faults_are_whole,
     interface::jumbo_frames_carry_streams,
     interface::an_idle_stack_ends_with_its_interface,
 ];
+
+/// Over each of an interface's queues.
+const OF_SHARDS: &[Test] = tests![shards::linux_reaches_them_all, shards::they_reach_linux,];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -76,8 +83,12 @@ fn main() -> ExitCode {
     let in_kernel = AGAINST_LINUX
         .iter()
         .map(|(name, test)| (format!("{name}, chains in the kernel"), Medium::XdpChains, *test));
+    let of_shards = OF_SHARDS
+        .iter()
+        .map(|(name, test)| ((*name).to_owned(), Medium::XdpQueues, *test));
     run(here
         .chain(in_kernel)
+        .chain(of_shards)
         .map(|(name, medium, test)| (name, move || on_stage(medium, test))))
 }
 

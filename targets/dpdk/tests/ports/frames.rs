@@ -133,6 +133,33 @@ pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
     Ok(())
 }
 
+/// Queues of ports in shared memory: what one is sent comes by the one of its number at the other end.
+pub(crate) fn queues_carry_frames_apart() -> TestResult {
+    let socket = named("hawser-memif-test-");
+    let open =
+        |role: &str| DpdkWire::open_queues(&format!("{},role={role},socket={socket}", named("net_memif")), 3);
+    let (mut server, mut client) = (open("server")?, open("client")?);
+    carry(&mut client[0], Some(&mut server[0]), &many(1))?;
+    let named: Vec<TxFrame> = (0..3u8).map(|number| frame(&[&[number; 400]])).collect();
+    for (queue, frame) in client.iter_mut().zip(&named) {
+        assert_eq!(queue.transmit(std::slice::from_ref(frame))?, 1);
+    }
+    for (queue, frame) in server.iter_mut().zip(&named).rev() {
+        let begin = Instant::now();
+        while queue.receive(64)? == 0 {
+            assert!(begin.elapsed() < TIMEOUT, "nothing came");
+        }
+        assert_eq!(queue.frame(0).head, bytes_of(frame));
+        queue.release();
+        assert_eq!(queue.receive(64)?, 0, "it is another's");
+    }
+    // A port is there until the last of its queues is gone.
+    client.remove(1);
+    let frames = many(100);
+    assert_eq!(carry(&mut client[0], Some(&mut server[0]), &frames)?.len(), 100);
+    Ok(())
+}
+
 /// A super-segment of TCP over IPv4 (RFC 9293, 3.1; RFC 791, 3.1) with `len` bytes of payload, whose checksum is that of the
 /// pseudo-header alone.
 fn super_segment(len: usize) -> TxFrame {

@@ -56,6 +56,23 @@ pub(crate) fn without_privilege_what_helps_is_named() -> TestResult {
     Ok(())
 }
 
+/// More queues than the driver was given.
+pub(crate) fn a_port_of_one_queue_has_no_second() -> TestResult {
+    Netlink::open()?.bring_up("lo")?;
+    let device = "net_af_packet78,iface=lo";
+    let error = DpdkWire::open_queues(device, 2).err().ok_or("it opens")?;
+    let is_named = matches!(
+        error,
+        OpenError::Queues {
+            queues: 1,
+            wanted: 2,
+            ..
+        }
+    );
+    assert!(is_named && error.to_string().contains("qpairs"), "{error}");
+    Ok(())
+}
+
 /// A second port on a device is refused, and the first goes on.
 pub(crate) fn a_device_in_use_stays() -> TestResult {
     let mut open = DpdkWire::open("net_ring77")?;

@@ -15,12 +15,12 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use hawser_engine::net::{is_ipv4, to_bytes};
+use hawser_engine::net::{Steering, is_ipv4, to_bytes};
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
 use hawser_time::Instant;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::{OpenError, WireCounters, sys};
+use crate::{OpenError, WireCounters, filter, sys};
 use arrivals::Arrivals;
 use control::{End, Failure, Outgoing};
 use headers::{Flow, QUOTE, Report};
@@ -105,11 +105,42 @@ impl UdpWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(at: SocketAddr) -> Result<UdpWire, OpenError> {
+        UdpWire::bound(at, false)
+    }
+
+    /// The same for shards, each with a socket of its own at the same port, which gets what [`Steering::recipient`] says is
+    /// for it. One alone gets all.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_shards(at: SocketAddr, steering: &[Steering]) -> Result<Vec<UdpWire>, OpenError> {
+        // Nobody else has the port: sockets that share one would be shared with whoever else does.
+        let first = UdpWire::open(at)?;
+        if let [_] = steering {
+            return Ok(vec![first]);
+        }
+        let at = SocketAddr::new(at.ip(), first.port());
+        drop(first);
+        let wires = steering.iter().map(|_| UdpWire::bound(at, true));
+        let wires: Vec<UdpWire> = wires.collect::<Result<_, _>>()?;
+        if let (Some(wire), Some(steering)) = (wires.first(), steering.first()) {
+            sys::share_port(
+                wire.socket.as_fd(),
+                &filter::share(steering, filter::Begin::Payload),
+            )
+            .map_err(OpenError::io("share the port among sockets"))?;
+        }
+        Ok(wires)
+    }
+
+    fn bound(at: SocketAddr, is_shared: bool) -> Result<UdpWire, OpenError> {
         let is_v6 = at.is_ipv6();
         let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
         let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
             .map_err(OpenError::io("open a UDP socket"))?;
-        prepare(&socket, at).map_err(OpenError::io("set the UDP socket up"))?;
+        prepare(&socket, at)
+            .and_then(|()| socket.set_reuse_port(is_shared))
+            .map_err(OpenError::io("set the UDP socket up"))?;
         socket
             .bind(&at.into())
             .map_err(OpenError::needs("CAP_NET_BIND_SERVICE", "bind the UDP socket"))?;

@@ -46,6 +46,7 @@ const TESTS: &[Test] = tests![
     path_mtu::is_learnt_from_a_router,
     refusal::protocol_unreachable_reaches_linux,
     shards::packet_sockets_share_frames_out_as_steering_says,
+    shards::udp_sockets_share_datagrams_out_as_steering_says,
     shards::a_tun_device_of_one_queue_has_no_second,
     shards::a_queue_of_a_tun_device_gets_the_answers_to_what_it_sent,
     sockets::an_answer_leaves_by_the_interface_of_the_question,

@@ -1,13 +1,13 @@
 //! Queues of one device, a wire each, as shards have them.
 
-use std::net::UdpSocket;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use hawser_engine::net::{Recipient, Steering};
 use hawser_engine::wire::{Medium, PayRef, TxFrame, Wire};
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::peer::Peer;
-use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire};
+use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, UdpWire};
 
 use crate::TestResult;
 
@@ -84,6 +84,39 @@ pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
                 }
                 let recipient = steering[0].recipient(Medium::Ethernet(own), &frame);
                 assert_eq!(recipient, Recipient::Shard(index as u16), "{:?}", frame.head);
+                counts[index] += 1;
+            }
+            wire.release();
+        }
+    }
+    assert!(counts.iter().all(|count| *count > expected / 6), "{counts:?}");
+    Ok(())
+}
+
+/// The same of sockets at one port of the host, for datagrams over IPv4 and IPv6; and the port is nobody else's.
+pub(crate) fn udp_sockets_share_datagrams_out_as_steering_says() -> TestResult {
+    Netlink::open()?.bring_up("lo")?;
+    let steering = shards::<3>();
+    let mut wires = UdpWire::open_shards("[::]:0".parse()?, &steering)?;
+    let port = wires[0].port();
+    let again = UdpWire::open_shards(SocketAddr::new("::".parse()?, port), &steering).err();
+    let text = again.map_or_else(String::new, |error| error.to_string());
+    assert!(text.contains("in use"), "{text}");
+    let mut expected = 0;
+    for number in 0..300u16 {
+        let ip = ["127.0.0.1", "::1"][usize::from(number % 2)].parse::<IpAddr>()?;
+        let sender = UdpSocket::bind(SocketAddr::new(ip, 20_000 + 2 * number))?;
+        sender.send_to(b"to a shard", SocketAddr::new(ip, port))?;
+        expected += 1;
+    }
+    let mut counts = [0; 3];
+    let begin = Instant::now();
+    while counts.iter().sum::<usize>() < expected {
+        assert!(begin.elapsed() < TIMEOUT, "{counts:?} of {expected} came");
+        for (index, wire) in wires.iter_mut().enumerate() {
+            for i in 0..wire.receive(64)? {
+                let recipient = steering[0].recipient(Medium::Socket, &wire.frame(i));
+                assert_eq!(recipient, Recipient::Shard(index as u16));
                 counts[index] += 1;
             }
             wire.release();
