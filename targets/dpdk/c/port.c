@@ -146,7 +146,8 @@ int hw_info(uint16_t port, struct hw_info *info) {
     const uint64_t verifies = RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
     // The other end of net_virtio_user reads what DPDK's memory holds, as adapters do.
     bool is_shared = strcmp(device.driver_name, "net_virtio_user") == 0;
-    // net_tap cuts by itself, IPv4 alone, and nothing whose packets have the length of the MTU.
+    // net_tap cuts by itself, IPv4 alone, and nothing whose packets have the length of the MTU; and it sums by itself, wrongly
+    // where a piece of odd length is not the last.
     bool is_tap = strcmp(device.driver_name, "net_tap") == 0;
     bool gathers = device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     *info = (struct hw_info){
@@ -155,7 +156,7 @@ int hw_info(uint16_t port, struct hw_info *info) {
         .queues = RTE_MIN(device.max_rx_queues, device.max_tx_queues),
         // A driver that states no limit has none.
         .pieces = !gathers ? 1 : device.tx_desc_lim.nb_seg_max == 0 ? UINT16_MAX : device.tx_desc_lim.nb_seg_max,
-        .sums = (device.tx_offload_capa & sums) == sums,
+        .sums = (device.tx_offload_capa & sums) == sums && !is_tap,
         .verifies = (device.rx_offload_capa & verifies) == verifies,
         .cuts = (device.tx_offload_capa & cuts) == cuts && !is_tap,
         .joins = device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TCP_LRO,

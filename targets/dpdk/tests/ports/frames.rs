@@ -248,13 +248,8 @@ pub(crate) fn nothing_is_left_of_a_closed_port() -> TestResult {
 /// The checksum of a protocol that no port completes, behind the header of an IPv4 packet: summed with its field in place,
 /// the bytes give nothing but ones (RFC 1071).
 pub(crate) fn sums_that_a_port_does_not_know_are_completed() -> TestResult {
-    if TunWire::open("probe1", TunOptions::default()).is_err() {
-        skip("checksums through a TAP device", "/dev/net/tun may not be opened");
-        return Ok(());
-    }
-    let mut wire = DpdkWire::open(&format!("{},iface=sums0", named("net_tap")))?;
-    assert!(wire.caps().tx_csum);
-    let mut peer = Peer::open("sums0")?;
+    let (mut server, mut user) = virtio(",tso=1")?;
+    assert!(user.caps().tx_csum);
     let mut sent = frame(&[&[9; 301], &[5; 300]]);
     sent.head[12..].copy_from_slice(&[0x08, 0x00]);
     // The protocol is one for experiments (RFC 3692); its header is ports and a checksum.
@@ -263,15 +258,51 @@ pub(crate) fn sums_that_a_port_does_not_know_are_completed() -> TestResult {
     ]);
     sent.head.extend([1, 2, 3, 4, 0, 0, 0, 0]);
     sent.csum = Some((34, 38));
-    assert_eq!(wire.transmit(&[sent])?, 1);
+    let len = sent.len();
+    assert_eq!(user.transmit(&[sent])?, 1);
     let begin = Instant::now();
+    while server.receive(64)? == 0 {
+        assert_eq!(user.receive(64)?, 0, "nobody sends to it");
+        assert!(begin.elapsed() < TIMEOUT, "the frame did not arrive");
+    }
+    let received = [server.frame(0).head, server.frame(0).tail].concat();
+    assert_eq!(received.len(), len);
+    assert_ne!(received[38..40], [0, 0]);
+    assert_eq!(internet_checksum(&[&received[34..]]), [0, 0]);
+    Ok(())
+}
+
+/// A datagram (RFC 768) whose pieces are of odd lengths: a port that completes checksums sums them as one.
+pub(crate) fn pieces_of_odd_lengths_are_summed_as_one() -> TestResult {
+    let mut sent = frame(&[&[9; 301], &[5; 301], &[7; 99]]);
+    sent.head[12..].copy_from_slice(&[0x08, 0x00]);
+    sent.head.extend([
+        0x45, 0, 2, 0xd9, 0, 0, 0, 0, 64, 17, 0x64, 0x12, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    let pseudo = internet_checksum(&[&sent.head[26..34], &[0, 17, 2, 0xc5]]);
+    sent.head.extend([1, 2, 3, 4, 2, 0xc5]);
+    sent.head.extend(pseudo.map(|byte| !byte));
+    sent.csum = Some((34, 40));
+    if TunWire::open("probe1", TunOptions::default()).is_err() {
+        skip("checksums through a TAP device", "/dev/net/tun may not be opened");
+        return Ok(());
+    }
+    let mut tap = DpdkWire::open(&format!("{},iface=sums0", named("net_tap")))?;
+    let (mut peer, begin) = (Peer::open("sums0")?, Instant::now());
+    if !tap.caps().tx_csum {
+        // Nobody asks such a port to.
+        let sum = internet_checksum(&[&bytes_of(&sent)[34..]]);
+        sent.head[40..42].copy_from_slice(&sum);
+        sent.csum = None;
+    }
+    assert_eq!(tap.transmit(&[sent])?, 1);
     while begin.elapsed() < TIMEOUT {
         if let Some(frame) = peer.receive()?
             && frame[..12] == [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]
         {
-            assert_eq!(frame.len(), 14 + 20 + 8 + 601);
-            assert_ne!(frame[38..40], [0, 0]);
-            assert_eq!(internet_checksum(&[&frame[34..]]), [0, 0]);
+            assert_eq!(frame.len(), 14 + 20 + 8 + 701);
+            let sum = internet_checksum(&[&frame[26..34], &[0, 17], &frame[38..40], &frame[34..]]);
+            assert_eq!(sum, [0, 0]);
             return Ok(());
         }
     }

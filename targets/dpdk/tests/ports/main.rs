@@ -21,6 +21,7 @@ const TESTS: &[Test] = tests![
     frames::a_ring_of_virtio_carries_frames_in_order,
     frames::nothing_is_left_of_a_closed_port,
     frames::sums_that_a_port_does_not_know_are_completed,
+    frames::pieces_of_odd_lengths_are_summed_as_one,
     frames::what_a_port_does_not_take_is_refused,
     refusal::what_is_no_device_is_named,
     refusal::what_dpdk_says_is_in_the_error,
