@@ -193,11 +193,11 @@ static void free_pool(struct rte_mempool *pool) {
     pthread_mutex_unlock(&closed_lock);
 }
 
-static int set_up(struct hw_queue *queue, const struct hw_info *info, uint16_t send) {
+static int set_up(struct hw_queue *queue, const struct hw_info *info, uint16_t send, unsigned held) {
     uint16_t id = queue->port->id, depth = queue->port->depth;
     uint16_t room = RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MBUF_DEFAULT_DATAROOM, info->mtu + ETHERNET + 8);
     // A super-segment that is received lies in one piece, but for a few bytes of the longest.
-    queue->arrivals = pool(id, depth + 2 * CACHE, 0, info->joins ? UINT16_MAX : room);
+    queue->arrivals = pool(id, depth + 2 * CACHE + held, 0, info->joins ? UINT16_MAX : room);
     queue->heads = pool(id, send + 2 * CACHE, 0, room);
     queue->pieces = pool(id, 2 * send + 2 * CACHE, RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0);
     if (queue->arrivals == NULL || queue->heads == NULL || queue->pieces == NULL)
@@ -227,6 +227,8 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
         conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
     if (info->joins)
         conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TCP_LRO;
+    // net_af_xdp keeps frames to receive in four rings of its own, and copies those to send into such frames.
+    bool is_af_xdp = strcmp(device.driver_name, "net_af_xdp") == 0;
     conf.rx_adv_conf.rss_conf.rss_hf = device.flow_type_rss_offloads & HASHED;
     if (port->count > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -234,7 +236,7 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
     if (status == 0)
         status = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &port->depth, &send);
     for (uint16_t i = 0; i < port->count && status == 0; i++)
-        status = set_up(&port->queues[i], info, send);
+        status = set_up(&port->queues[i], info, send, is_af_xdp ? 8 * DESCRIPTORS : 0);
     if (status == 0)
         status = rte_eth_dev_start(port->id);
     if (status < 0)
