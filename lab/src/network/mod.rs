@@ -100,6 +100,7 @@ impl Network {
                     gateway: None,
                     metric: 1,
                     table: Some(table),
+                    congestion_control: None,
                 };
                 netlink.set_route(&subnet)?;
                 netlink.route_by_source(*address, table)?;
@@ -121,6 +122,7 @@ fn set(netlink: &mut Netlink, plan: &Plan, route: &RoutePlan, table: Option<u8>)
         gateway: route.gateway,
         metric: route.metric(),
         table,
+        congestion_control: None,
     };
     Ok(netlink.set_route(&route)?)
 }

@@ -32,8 +32,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use bench::{
-    Common, abi, answers, bulk, callgrind, check, connect, dpdk, fabric, gates, memory, policy, race, rr,
-    session, sockets, stack,
+    Common, abi, answers, bulk, callgrind, check, connect, dpdk, fabric, gates, http, memory, policy, race,
+    rr, session, sockets, stack,
 };
 use report::Report;
 use table::Style;
@@ -55,6 +55,7 @@ enum Command {
     Sockets(sockets::Args),
     Connect(connect::Args),
     Dpdk(dpdk::Args),
+    Http(http::Args),
     Answers(answers::Args),
     Stack(stack::Args),
     Check(check::Args),
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
         Command::Sockets(args) => sockets::run(args, common),
         Command::Connect(args) => connect::run(args, common),
         Command::Dpdk(args) => dpdk::run(args, common),
+        Command::Http(args) => http::run(args, common),
         Command::Answers(args) => answers::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -45,6 +45,26 @@ pub(crate) fn cpu_time() -> (Duration, Duration) {
     (time(usage.ru_utime), time(usage.ru_stime))
 }
 
+/// Processor time of another process so far, all its threads together, also that in the kernel.
+///
+/// # Errors
+/// When there is no such process.
+pub(crate) fn process_time(process: u32) -> io::Result<Duration> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is writable.
+    let error = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // SAFETY: plain numbers; zero is a value.
+    let mut time: libc::timespec = unsafe { zeroed() };
+    // SAFETY: `time` is writable.
+    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
+        0 => Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Processor time of this thread so far, also that in the kernel.
 #[must_use]
 pub(crate) fn thread_time() -> Duration {
@@ -60,6 +80,28 @@ pub(crate) fn memory_peak_kib() -> u64 {
     // SAFETY: `usage` is writable; RUSAGE_SELF always exists, so that the call cannot fail.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     usage.ru_maxrss as u64
+}
+
+/// Has the kernel cut what a UDP socket is given into datagrams of so many bytes (`UDP_SEGMENT`).
+///
+/// # Errors
+/// When the kernel does not know that.
+pub(crate) fn cut_datagrams(socket: impl AsFd, bytes: u16) -> io::Result<()> {
+    let (fd, value) = (socket.as_fd().as_raw_fd(), libc::c_int::from(bytes));
+    let length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: `value` is readable for its length.
+    match unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            (&raw const value).cast(),
+            length,
+        )
+    } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Ends this process when `limit` is over, or when its parent ends: a side of a measurement that
@@ -161,6 +203,17 @@ mod tests {
         }
         let (user2, system2) = cpu_time();
         assert!(user2 + system2 > user + system);
+    }
+
+    #[test]
+    fn another_process_has_its_own_time() {
+        let mut idle = std::process::Command::new("sleep").arg("10").spawn().unwrap();
+        let time = process_time(idle.id());
+        idle.kill().unwrap();
+        idle.wait().unwrap();
+        assert!(time.unwrap() < Duration::from_secs(1));
+        assert!(process_time(std::process::id()).unwrap() >= thread_time());
+        assert!(process_time(idle.id()).is_err());
     }
 
     #[test]

@@ -133,6 +133,50 @@ fn shared_memory_is_measured_beside_its_peers() {
 }
 
 #[test]
+fn files_are_fetched_from_hawser_and_from_nginx() {
+    let Some(report) = report(&["http", "--seconds", "0.2", "--warm-up", "0.1"]) else {
+        return;
+    };
+    assert_eq!(rows(&report).len(), 16);
+    let is_there = |folders: &[&std::path::Path], name: &str| folders.iter().any(|f| f.join(name).is_file());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path: Vec<_> = std::env::split_paths(&path).collect();
+    let mut folders: Vec<&std::path::Path> = path.iter().map(AsRef::as_ref).collect();
+    folders.extend(std::path::Path::new(env!("CARGO_BIN_EXE_hawser-bench")).parent());
+    folders.push("/usr/sbin".as_ref());
+    for (server, program) in [("nginx", "nginx"), ("Hawser", "hawser")] {
+        let measured: Vec<_> = measured(&report)
+            .into_iter()
+            .filter(|row| row.starts_with(server))
+            .collect();
+        assert_eq!(
+            measured.len(),
+            if is_there(&folders, program) { 8 } else { 0 },
+            "{report}"
+        );
+    }
+    // Where cross traffic is to be there is some, and elsewhere none.
+    for row in rows(&report).iter().filter(|row| row["skipped"].is_null()) {
+        let name = row["name"].as_str().unwrap();
+        let (_, file) = name.split_once(", ").unwrap();
+        assert_eq!(row["baseline"], format!("nginx, {file}"));
+        let metrics = row["metrics"].as_array().unwrap();
+        assert_eq!(
+            metrics.len(),
+            if name.ends_with("no line limit") { 5 } else { 7 },
+            "{row}"
+        );
+        if let Some(cross) = metrics.get(6) {
+            assert_eq!(
+                cross["median"].as_f64().unwrap() > 5.0,
+                !name.ends_with("traffic 0 %"),
+                "{row}"
+            );
+        }
+    }
+}
+
+#[test]
 fn connections_are_opened_and_nothing_is_left() {
     let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else {
         return;

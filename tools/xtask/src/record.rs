@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Measures an experiment into its folder.
 fn experiment(root: &Path, name: &str) -> Result<(), String> {
-    build(root, "hawser-experiments")?;
+    build(root, &["hawser-experiments"])?;
     let folder = format!("{RESULTS}{name}");
     output(
         root,
@@ -50,7 +50,8 @@ fn experiment(root: &Path, name: &str) -> Result<(), String> {
 
 /// The table that a bench prints.
 fn bench(root: &Path, command: &str) -> Result<String, String> {
-    build(root, "hawser-bench")?;
+    // Some benches measure the command itself.
+    build(root, &["hawser-cli", "hawser-bench"])?;
     let arguments = command
         .split_whitespace()
         .skip(2)
@@ -59,8 +60,13 @@ fn bench(root: &Path, command: &str) -> Result<String, String> {
     output(root, "target/release/hawser-bench", &arguments)
 }
 
-fn build(root: &Path, package: &str) -> Result<(), String> {
-    output(root, "cargo", &["build", "--release", "--locked", "-p", package]).map(|_| ())
+fn build(root: &Path, packages: &[&str]) -> Result<(), String> {
+    let packages = packages.iter().flat_map(|package| ["-p", package]);
+    let arguments: Vec<&str> = ["build", "--release", "--locked"]
+        .into_iter()
+        .chain(packages)
+        .collect();
+    output(root, "cargo", &arguments).map(|_| ())
 }
 
 /// The command of a bench's section: `hawser bench …`, on a line of its own.

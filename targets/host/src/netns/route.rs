@@ -16,6 +16,9 @@ const RULE_SOURCE: u16 = 2;
 /// FR_ACT_TO_TBL of <linux/fib_rules.h>.
 const RULE_TO_TABLE: u8 = 1;
 
+/// RTAX_CC_ALGO of <linux/rtnetlink.h>.
+const CONGESTION_CONTROL: u16 = 16;
+
 /// A route to a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
@@ -29,6 +32,9 @@ pub struct Route<'a> {
     pub metric: u32,
     /// The table; `None`: the main one.
     pub table: Option<u8>,
+    /// Under which congestion control connections of the kernel's TCP send there that name none themselves; `None`: the
+    /// namespace's own.
+    pub congestion_control: Option<&'a str>,
 }
 
 impl Netlink {
@@ -68,7 +74,7 @@ impl Netlink {
     /// Adds a route, or puts it in place of the one there is with this subnet and metric.
     ///
     /// # Errors
-    /// When the router is on no subnet of the interface, or it is not permitted.
+    /// When the router is on no subnet of the interface, there is no such congestion control, or it is not permitted.
     pub fn set_route(&mut self, route: &Route<'_>) -> Result<(), NamespaceError> {
         let (to, prefix) = route.to;
         let mut set = || {
@@ -84,6 +90,11 @@ impl Netlink {
             request.attribute(libc::RTA_PRIORITY, &route.metric.to_ne_bytes());
             if let Some(gateway) = route.gateway {
                 request.attribute(libc::RTA_GATEWAY, &octets(gateway));
+            }
+            if let Some(name) = route.congestion_control {
+                let metrics = request.open(libc::RTA_METRICS);
+                request.string(CONGESTION_CONTROL, name);
+                request.close(metrics);
             }
             self.socket.request(request)
         };

@@ -8,6 +8,7 @@ mod path_mtu;
 mod ping;
 mod queue;
 mod refusal;
+mod routes;
 mod shards;
 mod sockets;
 mod station;
@@ -44,6 +45,7 @@ const TESTS: &[Test] = tests![
     queue::a_queue_that_drops_does_not_stop_the_wire,
     queue::an_interface_that_goes_down_wakes_up_who_waits_for_room,
     path_mtu::is_learnt_from_a_router,
+    routes::one_names_a_congestion_control,
     refusal::protocol_unreachable_reaches_linux,
     shards::packet_sockets_share_frames_out_as_steering_says,
     shards::udp_sockets_share_datagrams_out_as_steering_says,

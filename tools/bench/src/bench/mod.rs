@@ -9,6 +9,7 @@ pub(crate) mod connect;
 pub(crate) mod dpdk;
 pub(crate) mod fabric;
 pub(crate) mod gates;
+pub(crate) mod http;
 pub(crate) mod memory;
 pub(crate) mod policy;
 pub(crate) mod race;
@@ -92,6 +93,19 @@ pub(crate) fn column(samples: &[Vec<f64>], n: usize) -> Vec<f64> {
         .iter()
         .filter_map(|figures| figures.get(n).copied())
         .collect()
+}
+
+/// The median, the 90th and the 99th percentile of sorted times, in microseconds.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn percentiles(sorted_ns: &[u64]) -> io::Result<Vec<f64>> {
+    let percentile = |share: f64| {
+        let time = sorted_ns.get((sorted_ns.len() as f64 * share) as usize);
+        time.map(|t| *t as f64 / 1000.0)
+    };
+    let figures: Option<Vec<f64>> = [0.5, 0.9, 0.99].into_iter().map(percentile).collect();
+    figures.ok_or_else(|| io::Error::other("nothing was timed"))
 }
 
 /// A row from what [`alternate`] gave.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Common, alternate, column, row};
+use super::{Common, alternate, column, percentiles, row};
 use crate::engine::TCP;
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Echo, Work};
@@ -103,12 +103,5 @@ pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: Echo
             server.bytes
         )));
     }
-    let times = &client.round_trips_ns;
-    let percentile = |share: f64| {
-        times
-            .get((times.len() as f64 * share) as usize)
-            .map(|t| *t as f64 / 1000.0)
-    };
-    let figures: Option<Vec<f64>> = [0.5, 0.9, 0.99].into_iter().map(percentile).collect();
-    figures.ok_or_else(|| io::Error::other("no round trip was measured"))
+    percentiles(&client.round_trips_ns)
 }
