@@ -631,8 +631,9 @@ impl Endpoint {
         self.stack.held_bytes()
     }
 
-    /// Handles about which something changed since the last call.
-    pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
+    /// Appends the handles about which something changed since the last call: for who has too many to ask each. They
+    /// are noted from the first call on, and one may be named several times.
+    pub fn take_changed(&mut self, into: &mut Vec<Handle>) {
         into.append(self.changed.get_or_insert_default());
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Everything is in namespaces of its own and goes when the last process in them ends.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -55,6 +56,8 @@ pub(crate) enum Stack {
     Linux,
     /// Ours.
     Hawser,
+    /// Ours, in so many shards.
+    Shards(u16),
     /// smoltcp.
     Smoltcp,
     /// Ours with a program in UDP, on a socket of the host.
@@ -70,8 +73,9 @@ pub(crate) enum Stack {
 impl Stack {
     /// As reports call it.
     #[must_use]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
+    pub(crate) fn name(self) -> Cow<'static, str> {
+        let name = match self {
+            Stack::Shards(count) => return format!("Hawser in {count} shards").into(),
             Stack::Linux => "Linux",
             Stack::Hawser => "Hawser",
             Stack::Smoltcp => "smoltcp",
@@ -81,7 +85,8 @@ impl Stack {
             Stack::Bare(BareWork::Headers) => "bare loop, headers alone",
             Stack::Bare(BareWork::Copies) => "bare loop",
             Stack::Bare(BareWork::Sums) => "bare loop, with checksums",
-        }
+        };
+        name.into()
     }
 
     /// Whether it is at an address of the kernel's.
@@ -302,10 +307,14 @@ impl Network {
             program: manner.program.clone(),
             engine: manner.engine.clone(),
             params: manner.params.clone(),
+            shards: match stack {
+                Stack::Shards(count) => count,
+                _ => 1,
+            },
         };
         Ok(match stack {
             Stack::Linux => StackKind::Linux,
-            Stack::Hawser => ours(match self.medium {
+            Stack::Hawser | Stack::Shards(_) => ours(match self.medium {
                 Medium::Device => format!("tun:{DEVICE}"),
                 Medium::Memif => format!("dpdk:{}", self.memif(is_server)),
                 Medium::Veth | Medium::VethPlain => format!("packet:{}", ENDS[usize::from(is_server)]),

@@ -66,6 +66,12 @@ fn without_devices(report: &Value) -> usize {
         .count()
 }
 
+/// Whether TUN and TAP devices can be opened here.
+fn has_devices() -> bool {
+    let mut both = std::fs::File::options();
+    both.read(true).write(true).open("/dev/net/tun").is_ok()
+}
+
 #[test]
 fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     // With --verify a wrong byte is an error of its row; sums are compared in any case.
@@ -75,13 +81,39 @@ fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     };
     assert_eq!((rows(&report).len(), without_devices(&report)), (9, 5));
     let measured = measured(&report);
-    let devices = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun")
-        .is_ok();
+    let devices = has_devices();
     assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
     assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
+}
+
+#[test]
+fn several_flows_run_in_one_shard_and_in_two() {
+    let arguments = [
+        "bulk",
+        "--flows",
+        "8",
+        "--shards",
+        "2",
+        "--seconds",
+        "0.5",
+        "--warm-up",
+        "0.05",
+        "--verify",
+    ];
+    let Some(report) = report(&arguments) else {
+        return;
+    };
+    assert_eq!((rows(&report).len(), without_devices(&report)), (9, 5));
+    let measured = measured(&report);
+    let devices = has_devices();
+    assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
+    let compared = report["comparisons"].as_array().expect("a list");
+    assert_eq!(
+        compared.len(),
+        measured.len() - 1,
+        "rate and efficiency of each pair"
+    );
+    assert_eq!(compared[0]["row"], "Hawser in 2 shards → Linux, AF_PACKET");
 }
 
 #[test]

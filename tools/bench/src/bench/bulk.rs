@@ -1,4 +1,4 @@
-//! `hawser bench bulk`: one flow, as fast as it goes, in every constellation.
+//! `hawser bench bulk`: one flow or several, as fast as they go, in every constellation.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::sides::spec::{Bulk, Measured, Work};
 use crate::sides::transport::CHUNK;
 use crate::stage::{self, Constellation, Manner, Medium, Stack};
 
-/// Measure one flow's rate: Linux, Hawser and smoltcp with each other, alternating
+/// Measure the rate of one flow, or of several at once: Linux, Hawser and smoltcp with each other, alternating
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Seconds that count, of each run
@@ -21,6 +21,12 @@ pub(crate) struct Args {
     /// Compare every byte that arrives; it costs the receiver time
     #[arg(long)]
     verify: bool,
+    /// Flows at the same time; with more than one, smoltcp is left out
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    flows: u32,
+    /// Also Hawser in so many shards, with Linux, beside Hawser in one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    shards: u16,
     /// Only constellations whose name contains this: `Hawser →`, `TUN`
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -74,7 +80,12 @@ const BESIDE_SMOLTCP: [(Constellation, Constellation); 2] = [
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let in_user_namespace = stage::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
-    let mut report = Report::new("bulk", "One flow, bulk: sender → receiver");
+    let title = match args.flows {
+        1 => "One flow, bulk: sender → receiver".to_owned(),
+        flows => format!("{flows} flows at once, bulk: sender → receiver"),
+    };
+    let mut report = Report::new("bulk", title);
+    report.setting("flows", args.flows);
     report.setting("seconds", seconds);
     report.setting("runs", common.runs());
     report.setting("engine", &common.engine);
@@ -85,7 +96,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         "smoltcp",
         "0.12, TAP, buffers 1 MiB, receive checksums trusted, no congestion control",
     );
-    let wanted: Vec<Constellation> = ALL
+    let wanted: Vec<Constellation> = constellations(args)
         .into_iter()
         .filter(|c| {
             args.only
@@ -106,6 +117,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         seconds,
         verify: args.verify,
         write: CHUNK,
+        flows: args.flows,
     };
     let results = alternate(common, "bulk", &wanted, |constellation| {
         measure(constellation, &manner, &plan)
@@ -117,7 +129,41 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     for (hawser, smoltcp) in BESIDE_SMOLTCP {
         report.compare(&hawser.name(), &smoltcp.name(), "rate");
     }
+    for one in wanted {
+        let sharded = in_shards(one, args.shards);
+        for metric in ["rate", "efficiency"].into_iter().filter(|_| sharded != one) {
+            report.compare(&sharded.name(), &one.name(), metric);
+        }
+    }
     Ok(report)
+}
+
+/// What is measured, the baseline first.
+fn constellations(args: &Args) -> Vec<Constellation> {
+    let has = |c: &Constellation, stack| [c.client, c.server].contains(&stack);
+    let all = ALL
+        .into_iter()
+        .filter(|c| args.flows == 1 || !has(c, Stack::Smoltcp));
+    if args.shards == 1 {
+        return all.collect();
+    }
+    // Linux's TCP is the peer in all rows: what shards change is on our side.
+    let ours = all.filter(|c| has(c, Stack::Hawser) && has(c, Stack::Linux));
+    let ours = ours.flat_map(|c| [c, in_shards(c, args.shards)]);
+    [BASELINE].into_iter().chain(ours).collect()
+}
+
+/// The same with ours in so many shards.
+fn in_shards(constellation: Constellation, count: u16) -> Constellation {
+    let sharded = |stack| match stack {
+        Stack::Hawser => Stack::Shards(count),
+        other => other,
+    };
+    Constellation {
+        client: sharded(constellation.client),
+        server: sharded(constellation.server),
+        medium: constellation.medium,
+    }
 }
 
 /// The metrics of a row, from what [`measure`] gave.

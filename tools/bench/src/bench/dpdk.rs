@@ -212,6 +212,7 @@ fn measure(kind: Kind, args: &Args, common: &Common, seconds: f64) -> io::Result
         seconds,
         verify: args.verify && constellation.client != Stack::Bare(BareWork::Headers),
         write,
+        flows: 1,
     };
     let (sender, receiver) = bulk::transfer(&constellation, &manner, &plan)?;
     let mut figures = bulk::figures(&sender, &receiver)?;

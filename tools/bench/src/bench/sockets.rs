@@ -111,6 +111,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         seconds,
         verify: args.verify,
         write: CHUNK,
+        flows: 1,
     };
     let results = alternate(common, "sockets", &wanted, |(stack, kind)| {
         let constellation = Constellation {

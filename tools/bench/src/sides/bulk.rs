@@ -1,6 +1,7 @@
-//! Bulk transfer: one connection, as much as goes through in some time.
+//! Bulk transfer: one connection or several at once, as much as goes through in some time.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::spec::{Bulk, Measured};
@@ -71,72 +72,155 @@ impl Window {
     }
 }
 
-/// Connects, sends for as long as planned, and waits until the peer has everything.
+/// Connections that came in and that ended, of all stacks of a side.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    accepted: AtomicU32,
+    ended: AtomicU32,
+}
+
+/// One of the connections.
+struct Flow<C> {
+    connection: C,
+    bytes: u64,
+    /// There was nothing to read, or no room to write, since the last news.
+    waits: bool,
+}
+
+impl<C: Copy + Eq> Flow<C> {
+    fn new(connection: C) -> Flow<C> {
+        Flow {
+            connection,
+            bytes: 0,
+            waits: false,
+        }
+    }
+
+    /// Where in the pattern its next byte is.
+    fn at(&self) -> usize {
+        (self.bytes % PERIOD as u64) as usize
+    }
+}
+
+/// Connects so many flows, sends for as long as planned, and waits until the peer has everything.
 ///
 /// # Errors
-/// When the connection fails.
-pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Measured> {
-    let mut changed = Vec::new();
-    let opening = stack.connect(plan.peer)?;
-    let connection = loop {
-        if let Some(connection) = stack.opened(opening)? {
-            break connection;
-        }
-        turn(stack, &mut changed)?;
-    };
+/// When a connection fails.
+pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::Result<Measured> {
+    let mut flows = connect(stack, plan, flows)?;
     let pattern = pattern();
     let mut window = Window::open(plan);
     let (mut sent, mut writes) = (0, 0);
     while !window.note(sent) || window.begin.elapsed() < window.until + TAIL {
-        let at = (sent % PERIOD as u64) as usize;
-        match stack.write(connection, &pattern[at..at + plan.write.min(CHUNK)])? {
-            Some(n) => (sent, writes) = (sent + n as u64, writes + 1),
-            None => turn(stack, &mut changed)?,
+        for flow in flows.iter_mut().filter(|flow| !flow.waits) {
+            let at = flow.at();
+            match stack.write(flow.connection, &pattern[at..at + plan.write.min(CHUNK)])? {
+                Some(n) => {
+                    flow.bytes += n as u64;
+                    (sent, writes) = (sent + n as u64, writes + 1);
+                }
+                None => flow.waits = true,
+            }
+            if plan.write < CHUNK && writes % WRITES == 0 {
+                turn(stack, &mut Vec::new())?;
+            }
         }
-        if plan.write < CHUNK && writes % WRITES == 0 {
-            turn(stack, &mut changed)?;
-        }
+        wait_for_all(stack, &mut flows)?;
     }
     let measured = window.measured(sent);
-    stack.shutdown(connection)?;
-    let mut rest = [0; 16];
-    while stack.read(connection, &mut rest)? != Some(0) {
-        turn(stack, &mut changed)?;
+    for flow in &flows {
+        stack.shutdown(flow.connection)?;
     }
-    stack.close(connection);
+    let (mut rest, mut changed) = ([0; 16], Vec::new());
+    for flow in &flows {
+        while stack.read(flow.connection, &mut rest)? != Some(0) {
+            turn(stack, &mut changed)?;
+        }
+        stack.close(flow.connection);
+    }
     Ok(measured)
 }
 
-/// Accepts a connection and receives until its end.
+fn connect<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::Result<Vec<Flow<T::Connection>>> {
+    let opening: Vec<_> = (0..flows)
+        .map(|_| stack.connect(plan.peer))
+        .collect::<io::Result<_>>()?;
+    let (mut open, mut changed) = (Vec::new(), Vec::new());
+    for opening in opening {
+        loop {
+            if let Some(connection) = stack.opened(opening)? {
+                open.push(Flow::new(connection));
+                break;
+            }
+            turn(stack, &mut changed)?;
+        }
+    }
+    Ok(open)
+}
+
+/// Lets the stack work once nothing can be done on any flow.
+fn wait_for_all<T: Transport>(stack: &mut T, flows: &mut [Flow<T::Connection>]) -> io::Result<()> {
+    if !flows.iter().all(|flow| flow.waits) {
+        return Ok(());
+    }
+    let mut changed = Vec::new();
+    turn(stack, &mut changed)?;
+    for flow in flows {
+        // A side that does not sleep is told nothing.
+        flow.waits = !changed.is_empty() && !changed.contains(&flow.connection);
+    }
+    Ok(())
+}
+
+/// Accepts connections and receives until all have ended: those of this stack, and of those beside it.
 ///
 /// # Errors
-/// When the connection fails, or bytes are not what was sent.
-pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Measured> {
-    let mut changed = Vec::new();
-    let connection = accept(stack, &mut changed)?;
+/// When a connection fails, or bytes are not what was sent.
+pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arrivals) -> io::Result<Measured> {
     let expected = if plan.verify { pattern() } else { Vec::new() };
     let mut chunk = vec![0; CHUNK];
-    let mut window = Window::open(plan);
-    let mut got = 0;
-    loop {
-        match stack.read(connection, &mut chunk)? {
-            Some(0) => break,
-            Some(n) => {
-                let at = (got % PERIOD as u64) as usize;
-                if plan.verify && chunk[..n] != expected[at..at + n] {
-                    return Err(io::Error::other(format!("wrong bytes after {got}")));
-                }
-                got += n as u64;
-            }
-            None => turn(stack, &mut changed)?,
+    let (mut flows, mut over) = (Vec::new(), Vec::new());
+    let (mut window, mut got) = (None, 0);
+    while arrivals.ended.load(Ordering::Relaxed) < plan.flows {
+        while arrivals.accepted.load(Ordering::Relaxed) < plan.flows
+            && let Some(connection) = stack.accept()?
+        {
+            arrivals.accepted.fetch_add(1, Ordering::Relaxed);
+            window.get_or_insert_with(|| Window::open(plan));
+            flows.push(Flow::new(connection));
         }
-        window.note(got);
+        for flow in flows.iter_mut().filter(|flow| !flow.waits) {
+            match stack.read(flow.connection, &mut chunk)? {
+                Some(0) => {
+                    arrivals.ended.fetch_add(1, Ordering::Relaxed);
+                    over.push(flow.connection);
+                }
+                Some(n) => {
+                    if plan.verify && chunk[..n] != expected[flow.at()..flow.at() + n] {
+                        return Err(io::Error::other(format!("wrong bytes after {}", flow.bytes)));
+                    }
+                    flow.bytes += n as u64;
+                    got += n as u64;
+                }
+                None => flow.waits = true,
+            }
+            if let Some(window) = &mut window {
+                window.note(got);
+            }
+        }
+        flows.retain(|flow| !over.contains(&flow.connection));
+        if arrivals.ended.load(Ordering::Relaxed) < plan.flows {
+            wait_for_all(stack, &mut flows)?;
+        }
     }
-    let measured = window.measured(got);
-    stack.shutdown(connection)?;
-    stack.close(connection);
+    // A shard may have had none.
+    let measured = window.map_or_else(Measured::default, |window| window.measured(got));
+    for connection in over {
+        stack.shutdown(connection)?;
+        stack.close(connection);
+    }
     // What still has to leave does so.
-    let begin = Instant::now();
+    let (begin, mut changed) = (Instant::now(), Vec::new());
     while begin.elapsed() < NAP {
         turn(stack, &mut changed)?;
         std::thread::yield_now();

@@ -1,7 +1,8 @@
 //! Our own stack, by its public face: an endpoint in poll mode.
 
+use std::collections::HashSet;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use hawser::host::{self, DeviceSpec, Setup};
@@ -19,24 +20,25 @@ const BACKLOG: u32 = 1024;
 /// An endpoint on a device.
 pub(crate) struct Hawser {
     endpoint: Endpoint,
-    address: SocketAddr,
+    address: IpAddr,
     sleeps: bool,
-    listener: Option<Handle>,
-    open: Vec<Handle>,
+    listeners: Vec<Handle>,
+    open: HashSet<Handle>,
 }
 
 impl Hawser {
-    /// Opens the device and puts the program on it.
+    /// Opens the device and puts the program on it: a stack for each shard, each to be driven by a thread of its own.
     ///
     /// # Errors
     /// What is wrong with the orders, or the device.
-    pub(crate) fn new(spec: &Spec) -> io::Result<Hawser> {
+    pub(crate) fn open(spec: &Spec) -> io::Result<Vec<Hawser>> {
         let StackKind::Hawser {
             device,
             kernel,
             program,
             engine,
             params,
+            shards,
         } = &spec.stack
         else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -48,15 +50,19 @@ impl Hawser {
             _ => Setup::new(device, spec.address),
         };
         setup.kernel_addresses.extend(*kernel);
-        let endpoint = host::open(program, &setup).map_err(io::Error::other)?;
-        let address = SocketAddr::new(spec.address.0, 0);
-        Ok(Hawser {
-            endpoint,
-            address,
-            sleeps: spec.sleeps,
-            listener: None,
-            open: Vec::new(),
-        })
+        let endpoints = host::open_shards(&program, &setup, *shards).map_err(io::Error::other)?;
+        let stacks = endpoints.into_iter().map(|mut endpoint| {
+            // What changes from now on is noted.
+            endpoint.take_changed(&mut Vec::new());
+            Hawser {
+                endpoint,
+                address: spec.address.0,
+                sleeps: spec.sleeps,
+                listeners: Vec::new(),
+                open: HashSet::new(),
+            }
+        });
+        Ok(stacks.collect())
     }
 }
 
@@ -64,31 +70,32 @@ impl Transport for Hawser {
     type Connection = Handle;
 
     fn listen(&mut self, port: u16) -> io::Result<()> {
-        self.listener = Some(
-            self.endpoint
-                .listen(SocketAddr::new(self.address.ip(), port), BACKLOG)?,
-        );
+        let listener = self
+            .endpoint
+            .listen(SocketAddr::new(self.address, port), BACKLOG)?;
+        self.listeners.push(listener);
         Ok(())
     }
 
     fn accept(&mut self) -> io::Result<Option<Handle>> {
-        let Some(listener) = self.listener else {
-            return Ok(None);
-        };
-        let accepted = ready(self.endpoint.accept_stream(listener))?;
-        self.open.extend(accepted);
-        Ok(accepted)
+        for listener in &self.listeners {
+            if let Some(accepted) = ready(self.endpoint.accept_stream(*listener))? {
+                self.open.insert(accepted);
+                return Ok(Some(accepted));
+            }
+        }
+        Ok(None)
     }
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<Handle> {
         let handle = self.endpoint.connect(to)?;
-        self.open.push(handle);
+        self.open.insert(handle);
         Ok(handle)
     }
 
     fn opened(&mut self, connection: Handle) -> io::Result<Option<Handle>> {
         let stream = ready(self.endpoint.byte_stream(connection))?;
-        self.open.extend(stream.filter(|stream| *stream != connection));
+        self.open.extend(stream);
         Ok(stream)
     }
 
@@ -107,7 +114,7 @@ impl Transport for Hawser {
 
     fn close(&mut self, connection: Handle) {
         self.endpoint.close(connection);
-        self.open.retain(|handle| *handle != connection);
+        self.open.remove(&connection);
     }
 
     fn turn(&mut self, limit: Option<Duration>, changed: &mut Vec<Handle>) -> io::Result<()> {
@@ -116,14 +123,14 @@ impl Transport for Hawser {
             self.endpoint.wait(limit)?;
             self.endpoint.poll()?;
         }
-        changed.extend_from_slice(&self.open);
+        self.endpoint.take_changed(changed);
         Ok(())
     }
 
     fn left_over(&mut self) -> io::Result<Option<u64>> {
         for handle in std::mem::take(&mut self.open)
             .into_iter()
-            .chain(self.listener.take())
+            .chain(std::mem::take(&mut self.listeners))
         {
             self.endpoint.close(handle);
         }

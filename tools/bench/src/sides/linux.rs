@@ -33,6 +33,8 @@ enum Waiting {
 pub(crate) struct Linux {
     address: IpAddr,
     waiting: Waiting,
+    /// Room for what is to be sent is news, too.
+    waits_for_room: bool,
     listener: Option<TcpListener>,
     streams: Vec<Option<TcpStream>>,
     free: Vec<usize>,
@@ -49,11 +51,13 @@ impl Linux {
         let waiting = match (&spec.work, spec.sleeps) {
             (_, false) => Waiting::Never,
             (Work::Connect(_) | Work::Serve(_), true) => Waiting::ForAll,
+            (Work::Send(plan) | Work::Receive(plan), true) if plan.flows > 1 => Waiting::ForAll,
             (Work::Send(_) | Work::Receive(_) | Work::Ping(_) | Work::Pong(_), true) => Waiting::InCalls,
         };
         Ok(Linux {
             address: spec.address.0,
             waiting,
+            waits_for_room: matches!(spec.work, Work::Send(_)),
             listener: None,
             streams: Vec::new(),
             free: Vec::new(),
@@ -132,7 +136,8 @@ impl Transport for Linux {
             result => drop(result?),
         }
         if self.waiting == Waiting::ForAll {
-            self.poller.change(stream, connection as u64, false)?;
+            self.poller
+                .change(stream, connection as u64, self.waits_for_room)?;
         }
         Ok(Some(connection))
     }

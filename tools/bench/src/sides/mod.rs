@@ -6,6 +6,7 @@
 //! * [`transport`]: what all stacks have in common
 //! * [`linux`], [`hawser`], [`smoltcp`], [`quinn`]: the stacks; [`gvisor`] is a program of its own, in Go
 //! * `bare`: none, over a port of DPDK; `port`: such a port for smoltcp
+//! * `shards`: stacks beside each other, each with the application in a thread of its own
 //! * [`bulk`], [`echo`], [`many`]: the applications
 //!
 //! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
@@ -24,6 +25,7 @@ pub(crate) mod many;
 mod port;
 pub(crate) mod process;
 pub(crate) mod quinn;
+mod shards;
 pub(crate) mod smoltcp;
 pub(crate) mod spec;
 pub(crate) mod transport;
@@ -32,6 +34,7 @@ use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use crate::sys;
+use bulk::Arrivals;
 use spec::{Measured, Spec, StackKind, Work};
 use transport::Transport;
 
@@ -54,7 +57,7 @@ fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     }
     let measured = match &spec.stack {
         StackKind::Linux => work(linux::Linux::new(&spec)?, &spec),
-        StackKind::Hawser { .. } => work(hawser::Hawser::new(&spec)?, &spec),
+        StackKind::Hawser { .. } => shards::work(hawser::Hawser::open(&spec)?, &spec),
         StackKind::Quinn => work(quinn::Quinn::new(&spec)?, &spec),
         StackKind::Smoltcp { device, .. } => match device.split_once(':') {
             Some(("tap", _)) => work(smoltcp::on_tap(&spec)?, &spec),
@@ -84,19 +87,32 @@ fn on_port(_: &Spec) -> io::Result<Measured> {
 }
 
 fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Measured> {
-    if let Some(port) = spec.work.listens() {
-        stack.listen(port)?;
-    }
+    listen(&mut stack, spec)?;
+    wait_for_the_sign()?;
+    apply(&mut stack, spec, spec.work.flows(), &Arrivals::default())
+}
+
+fn listen<T: Transport>(stack: &mut T, spec: &Spec) -> io::Result<()> {
+    spec.work.listens().map_or(Ok(()), |port| stack.listen(port))
+}
+
+/// The parent learns that the side can be reached, and says when to begin.
+fn wait_for_the_sign() -> io::Result<()> {
     println!("ready");
     io::stdout().flush()?;
     io::stdin().lock().read_line(&mut String::new())?;
+    Ok(())
+}
+
+/// The application on one stack, which opens so many of its flows, or shares `arrivals` with other stacks.
+fn apply<T: Transport>(stack: &mut T, spec: &Spec, flows: u32, arrivals: &Arrivals) -> io::Result<Measured> {
     let mut measured = match &spec.work {
-        Work::Send(plan) => bulk::send(&mut stack, plan)?,
-        Work::Receive(plan) => bulk::receive(&mut stack, plan)?,
-        Work::Ping(plan) => echo::ping(&mut stack, plan)?,
-        Work::Pong(plan) => echo::pong(&mut stack, plan)?,
-        Work::Connect(plan) => many::connect(&mut stack, plan)?,
-        Work::Serve(plan) => many::serve(&mut stack, plan)?,
+        Work::Send(plan) => bulk::send(stack, plan, flows)?,
+        Work::Receive(plan) => bulk::receive(stack, plan, arrivals)?,
+        Work::Ping(plan) => echo::ping(stack, plan)?,
+        Work::Pong(plan) => echo::pong(stack, plan)?,
+        Work::Connect(plan) => many::connect(stack, plan)?,
+        Work::Serve(plan) => many::serve(stack, plan)?,
     };
     measured.left_over = stack.left_over()?;
     measured.notes = stack.notes();

@@ -39,6 +39,8 @@ pub(crate) enum StackKind {
         engine: String,
         /// The program's params: `MSL=5ms`.
         params: Vec<String>,
+        /// Stacks beside each other on queues of the device, each in a thread of its own.
+        shards: u16,
     },
     /// quinn on a UDP socket.
     Quinn,
@@ -104,6 +106,15 @@ impl Work {
             Work::Send(_) | Work::Ping(_) | Work::Connect(_) => None,
         }
     }
+
+    /// Connections that bulk transfer has at the same time.
+    #[must_use]
+    pub(crate) fn flows(&self) -> u32 {
+        match self {
+            Work::Send(bulk) | Work::Receive(bulk) => bulk.flows,
+            Work::Ping(_) | Work::Pong(_) | Work::Connect(_) | Work::Serve(_) => 1,
+        }
+    }
 }
 
 /// A bulk transfer. Rates are measured after the warm-up.
@@ -119,6 +130,8 @@ pub(crate) struct Bulk {
     pub(crate) verify: bool,
     /// Bytes of one write: `CHUNK`, or fewer.
     pub(crate) write: usize,
+    /// Connections at the same time, which all stacks of a side share out.
+    pub(crate) flows: u32,
 }
 
 /// Questions and answers of the same size, one at a time.

@@ -38,14 +38,15 @@ pub(super) struct Server {
     pub(super) address: SocketAddr,
 }
 
-/// One process, as the bench measures one server thread; nothing is logged, and files are sent by the kernel.
+/// One process, as the bench measures one server thread; nothing is logged, and files are sent by the kernel. In a user
+/// namespace root is the only user to whom nginx can give its folders.
 fn configuration(folder: &Folder) -> String {
     let root = folder.display();
     let bodies = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {root}/{kind};\n"))
         .concat();
     format!(
-        "daemon off;\nmaster_process off;\npid {root}/nginx.pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
+        "daemon off;\nmaster_process off;\nuser root;\npid {root}/nginx.pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
          sendfile on;\ntcp_nopush on;\nkeepalive_requests 1000000000;\n{bodies}\
          server {{ listen {}:{PORT}; root {root}; }}\n}}\n",
         line::KERNEL
