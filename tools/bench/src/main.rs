@@ -33,7 +33,7 @@ use clap::Parser;
 
 use bench::{
     Common, abi, answers, bulk, callgrind, check, connect, dpdk, fabric, gates, http, memory, policy, race,
-    rr, session, sockets, stack,
+    requests, rr, session, sockets, stack,
 };
 use report::Report;
 use table::Style;
@@ -57,6 +57,7 @@ enum Command {
     Dpdk(dpdk::Args),
     Http(http::Args),
     Answers(answers::Args),
+    Requests(requests::Args),
     Stack(stack::Args),
     Check(check::Args),
     Callgrind(callgrind::Args),
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
         Command::Dpdk(args) => dpdk::run(args, common),
         Command::Http(args) => http::run(args, common),
         Command::Answers(args) => answers::run(args, common),
+        Command::Requests(args) => requests::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),
         Command::Abi(args) => abi::run(args, common),

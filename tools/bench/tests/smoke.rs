@@ -223,6 +223,28 @@ fn connections_are_opened_and_nothing_is_left() {
 }
 
 #[test]
+fn requests_are_answered_on_all_of_many_connections() {
+    let Some(report) = report(&["requests", "--connections", "100,2000", "--seconds", "0.2"]) else {
+        return;
+    };
+    assert_eq!(measured(&report).len(), 8, "{report}");
+    for row in rows(&report) {
+        let name = row["name"].as_str().unwrap();
+        let (pair, connections) = name.rsplit_once(", ").unwrap();
+        assert_eq!(row["baseline"], format!("Linux → Linux, veth, {connections}"));
+        let answered = connections.parse::<u64>().unwrap();
+        assert_eq!(
+            row["facts"],
+            serde_json::json!([["answered in the end", answered]])
+        );
+        // Linux's memory is in the kernel.
+        let ends = pair.matches("Hawser").count();
+        assert_eq!(row["metrics"].as_array().unwrap().len(), 5 + ends, "{row}");
+    }
+    assert_eq!(report["comparisons"].as_array().unwrap().len(), 4);
+}
+
+#[test]
 fn the_stack_alone_runs_beside_its_peer() {
     let report = report(&["stack", "--seconds", "0.05"]).expect("it takes no privilege");
     assert_eq!(measured(&report), ["Hawser, native", "smoltcp"]);

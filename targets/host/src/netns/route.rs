@@ -32,8 +32,7 @@ pub struct Route<'a> {
     pub metric: u32,
     /// The table; `None`: the main one.
     pub table: Option<u8>,
-    /// Under which congestion control connections of the kernel's TCP send there that name none themselves; `None`: the
-    /// namespace's own.
+    /// The congestion control of the kernel's connections there that name none themselves; `None`: the namespace's own.
     pub congestion_control: Option<&'a str>,
 }
 

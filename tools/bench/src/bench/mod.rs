@@ -13,6 +13,7 @@ pub(crate) mod http;
 pub(crate) mod memory;
 pub(crate) mod policy;
 pub(crate) mod race;
+pub(crate) mod requests;
 pub(crate) mod rr;
 pub(crate) mod session;
 pub(crate) mod sockets;

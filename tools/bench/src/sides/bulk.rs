@@ -110,7 +110,7 @@ pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::
     let mut flows = connect(stack, plan, flows)?;
     let pattern = pattern();
     let mut window = Window::open(plan);
-    let (mut sent, mut writes) = (0, 0);
+    let (mut sent, mut writes, mut changed) = (0, 0, Vec::new());
     while !window.note(sent) || window.begin.elapsed() < window.until + TAIL {
         for flow in flows.iter_mut().filter(|flow| !flow.waits) {
             let at = flow.at();
@@ -121,17 +121,16 @@ pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::
                 }
                 None => flow.waits = true,
             }
-            if plan.write < CHUNK && writes % WRITES == 0 {
-                turn(stack, &mut Vec::new())?;
-            }
         }
-        wait_for_all(stack, &mut flows)?;
+        if all_wait(&flows) || (plan.write < CHUNK && writes % WRITES == 0) {
+            wait(stack, &mut flows, &mut changed)?;
+        }
     }
     let measured = window.measured(sent);
     for flow in &flows {
         stack.shutdown(flow.connection)?;
     }
-    let (mut rest, mut changed) = ([0; 16], Vec::new());
+    let mut rest = [0; 16];
     for flow in &flows {
         while stack.read(flow.connection, &mut rest)? != Some(0) {
             turn(stack, &mut changed)?;
@@ -158,16 +157,21 @@ fn connect<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::Result<V
     Ok(open)
 }
 
-/// Lets the stack work once nothing can be done on any flow.
-fn wait_for_all<T: Transport>(stack: &mut T, flows: &mut [Flow<T::Connection>]) -> io::Result<()> {
-    if !flows.iter().all(|flow| flow.waits) {
-        return Ok(());
-    }
-    let mut changed = Vec::new();
-    turn(stack, &mut changed)?;
+/// Whether nothing can be done on any flow.
+fn all_wait<C>(flows: &[Flow<C>]) -> bool {
+    flows.iter().all(|flow| flow.waits)
+}
+
+/// Lets the stack work, and notes the flows about which there is news.
+fn wait<T: Transport>(
+    stack: &mut T,
+    flows: &mut [Flow<T::Connection>],
+    changed: &mut Vec<T::Connection>,
+) -> io::Result<()> {
+    turn(stack, changed)?;
     for flow in flows {
-        // A side that does not sleep is told nothing.
-        flow.waits = !changed.is_empty() && !changed.contains(&flow.connection);
+        // Some stacks report nothing: then each flow may have news.
+        flow.waits &= !changed.is_empty() && !changed.contains(&flow.connection);
     }
     Ok(())
 }
@@ -180,7 +184,7 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arriv
     let expected = if plan.verify { pattern() } else { Vec::new() };
     let mut chunk = vec![0; CHUNK];
     let (mut flows, mut over) = (Vec::new(), Vec::new());
-    let (mut window, mut got) = (None, 0);
+    let (mut window, mut got, mut changed) = (None, 0, Vec::new());
     while arrivals.ended.load(Ordering::Relaxed) < plan.flows {
         while arrivals.accepted.load(Ordering::Relaxed) < plan.flows
             && let Some(connection) = stack.accept()?
@@ -209,8 +213,8 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arriv
             }
         }
         flows.retain(|flow| !over.contains(&flow.connection));
-        if arrivals.ended.load(Ordering::Relaxed) < plan.flows {
-            wait_for_all(stack, &mut flows)?;
+        if all_wait(&flows) && arrivals.ended.load(Ordering::Relaxed) < plan.flows {
+            wait(stack, &mut flows, &mut changed)?;
         }
     }
     // A shard may have had none.
@@ -220,7 +224,7 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arriv
         stack.close(connection);
     }
     // What still has to leave does so.
-    let (begin, mut changed) = (Instant::now(), Vec::new());
+    let begin = Instant::now();
     while begin.elapsed() < NAP {
         turn(stack, &mut changed)?;
         std::thread::yield_now();

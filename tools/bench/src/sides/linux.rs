@@ -8,6 +8,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use hawser::host::linux_tcp;
+use rlimit::Resource;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::spec::{Spec, Work};
@@ -15,8 +16,10 @@ use super::transport::{Transport, ready};
 use crate::sys::Poller;
 
 const CONGESTION_CONTROL: &str = "cubic";
-/// The listener's number in the poller; connections have their place in the table.
+/// The listeners' number in the poller; connections have their place in the table.
 const LISTENER: u64 = u64::MAX;
+/// Descriptors beside those of connections: listeners, the poller, standard streams.
+const SPARE_DESCRIPTORS: u64 = 64;
 
 /// How the kernel is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub(crate) struct Linux {
     waiting: Waiting,
     /// Room for what is to be sent is news, too.
     waits_for_room: bool,
-    listener: Option<TcpListener>,
+    listeners: Vec<TcpListener>,
     streams: Vec<Option<TcpStream>>,
     free: Vec<usize>,
     poller: Poller,
@@ -50,15 +53,18 @@ impl Linux {
     pub(crate) fn new(spec: &Spec) -> io::Result<Linux> {
         let waiting = match (&spec.work, spec.sleeps) {
             (_, false) => Waiting::Never,
-            (Work::Connect(_) | Work::Serve(_), true) => Waiting::ForAll,
+            (Work::Connect(_) | Work::Serve(_) | Work::Ask(_) | Work::Answer(_), true) => Waiting::ForAll,
             (Work::Send(plan) | Work::Receive(plan), true) if plan.flows > 1 => Waiting::ForAll,
             (Work::Send(_) | Work::Receive(_) | Work::Ping(_) | Work::Pong(_), true) => Waiting::InCalls,
         };
+        if let Work::Ask(plan) | Work::Answer(plan) = &spec.work {
+            allow_descriptors(u64::from(plan.connections) + SPARE_DESCRIPTORS)?;
+        }
         Ok(Linux {
             address: spec.address.0,
             waiting,
             waits_for_room: matches!(spec.work, Work::Send(_)),
-            listener: None,
+            listeners: Vec::new(),
             streams: Vec::new(),
             free: Vec::new(),
             poller: Poller::new()?,
@@ -86,6 +92,19 @@ impl Linux {
     }
 }
 
+/// Each connection is a descriptor.
+fn allow_descriptors(wanted: u64) -> io::Result<()> {
+    let (soft, hard) = Resource::NOFILE.get()?;
+    if soft >= wanted {
+        return Ok(());
+    }
+    Resource::NOFILE.set(wanted, hard.max(wanted)).map_err(|error| {
+        io::Error::other(format!(
+            "Linux takes {wanted} descriptors and this user may open {hard} (ulimit -Hn): {error}"
+        ))
+    })
+}
+
 impl Transport for Linux {
     type Connection = usize;
 
@@ -100,18 +119,17 @@ impl Transport for Linux {
         linux_tcp::set_congestion_control(&listener, CONGESTION_CONTROL)?;
         listener.set_nonblocking(self.waiting != Waiting::InCalls)?;
         self.poller.add(&listener, LISTENER, false)?;
-        self.listener = Some(listener);
+        self.listeners.push(listener);
         Ok(())
     }
 
     fn accept(&mut self) -> io::Result<Option<usize>> {
-        let Some(listener) = &self.listener else {
-            return Ok(None);
-        };
-        match ready(listener.accept())? {
-            Some((stream, _)) => self.insert(stream, false).map(Some),
-            None => Ok(None),
+        for listener in &self.listeners {
+            if let Some((stream, _)) = ready(listener.accept())? {
+                return self.insert(stream, false).map(Some);
+            }
         }
+        Ok(None)
     }
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<usize> {

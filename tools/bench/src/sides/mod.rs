@@ -7,7 +7,7 @@
 //! * [`linux`], [`hawser`], [`smoltcp`], [`quinn`]: the stacks; [`gvisor`] is a program of its own, in Go
 //! * `bare`: none, over a port of DPDK; `port`: such a port for smoltcp
 //! * `shards`: stacks beside each other, each with the application in a thread of its own
-//! * [`bulk`], [`echo`], [`many`]: the applications
+//! * [`bulk`], [`echo`], [`many`], [`standing`]: the applications
 //!
 //! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
 //! its [`spec::Measured`] as JSON.
@@ -28,6 +28,7 @@ pub(crate) mod quinn;
 mod shards;
 pub(crate) mod smoltcp;
 pub(crate) mod spec;
+pub(crate) mod standing;
 pub(crate) mod transport;
 
 use std::io::{self, BufRead, Write};
@@ -93,7 +94,8 @@ fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Measured> {
 }
 
 fn listen<T: Transport>(stack: &mut T, spec: &Spec) -> io::Result<()> {
-    spec.work.listens().map_or(Ok(()), |port| stack.listen(port))
+    let mut ports = spec.work.listens().into_iter();
+    ports.try_for_each(|port| stack.listen(port))
 }
 
 /// The parent learns that the side can be reached, and says when to begin.
@@ -113,8 +115,13 @@ fn apply<T: Transport>(stack: &mut T, spec: &Spec, flows: u32, arrivals: &Arriva
         Work::Pong(plan) => echo::pong(stack, plan)?,
         Work::Connect(plan) => many::connect(stack, plan)?,
         Work::Serve(plan) => many::serve(stack, plan)?,
+        Work::Ask(plan) => standing::ask(stack, plan)?,
+        Work::Answer(plan) => standing::answer(stack, plan)?,
     };
-    measured.left_over = stack.left_over()?;
+    // Elsewhere connections may wait for their end longer than a measurement lasts.
+    if matches!(spec.work, Work::Connect(_) | Work::Serve(_)) {
+        measured.left_over = stack.left_over()?;
+    }
     measured.notes = stack.notes();
     Ok(measured)
 }

@@ -93,17 +93,22 @@ pub(crate) enum Work {
     Connect(Many),
     /// Accepts connections and answers the byte on each.
     Serve(Many),
+    /// Opens connections that stay, and asks on some at a time.
+    Ask(Standing),
+    /// Accepts such connections and answers.
+    Answer(Standing),
 }
 
 impl Work {
-    /// The port that the side listens on.
+    /// The ports that the side listens on.
     #[must_use]
-    pub(crate) fn listens(&self) -> Option<u16> {
+    pub(crate) fn listens(&self) -> Vec<u16> {
         match self {
-            Work::Receive(bulk) => Some(bulk.peer.port()),
-            Work::Pong(echo) => Some(echo.peer.port()),
-            Work::Serve(many) => Some(many.peer.port()),
-            Work::Send(_) | Work::Ping(_) | Work::Connect(_) => None,
+            Work::Receive(bulk) => vec![bulk.peer.port()],
+            Work::Pong(echo) => vec![echo.peer.port()],
+            Work::Serve(many) => vec![many.peer.port()],
+            Work::Answer(standing) => standing.ports().collect(),
+            Work::Send(_) | Work::Ping(_) | Work::Connect(_) | Work::Ask(_) => Vec::new(),
         }
     }
 
@@ -112,7 +117,12 @@ impl Work {
     pub(crate) fn flows(&self) -> u32 {
         match self {
             Work::Send(bulk) | Work::Receive(bulk) => bulk.flows,
-            Work::Ping(_) | Work::Pong(_) | Work::Connect(_) | Work::Serve(_) => 1,
+            Work::Ping(_)
+            | Work::Pong(_)
+            | Work::Connect(_)
+            | Work::Serve(_)
+            | Work::Ask(_)
+            | Work::Answer(_) => 1,
         }
     }
 }
@@ -158,8 +168,37 @@ pub(crate) struct Many {
     pub(crate) at_once: u32,
 }
 
+/// Connections that stay open, and requests on some of them at a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Standing {
+    /// Where the server listens: there, and at the ports that follow.
+    pub(crate) peer: SocketAddr,
+    /// How many ports: a client has no more connections to one than it has ports itself.
+    pub(crate) ports: u16,
+    /// How many connections.
+    pub(crate) connections: u32,
+    /// Requests under way at the same time.
+    pub(crate) at_once: u32,
+    /// Seconds at the start that do not count.
+    pub(crate) warm_up_s: f64,
+    /// Seconds that count.
+    pub(crate) seconds: f64,
+    /// Bytes of a request.
+    pub(crate) request: usize,
+    /// Bytes of an answer.
+    pub(crate) answer: usize,
+}
+
+impl Standing {
+    /// The ports that the server listens on.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = u16> + Clone {
+        (0..self.ports).map(|n| self.peer.port() + n)
+    }
+}
+
 /// What a side has measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Measured {
     /// Bytes sent or received in all.
     pub(crate) bytes: u64,
@@ -175,6 +214,10 @@ pub(crate) struct Measured {
     pub(crate) round_trips_ns: Vec<u64>,
     /// Connections that were opened, used and closed.
     pub(crate) connections: u64,
+    /// Requests that were answered.
+    pub(crate) requests: u64,
+    /// Bytes that the process has allocated for its connections.
+    pub(crate) memory: u64,
     /// Connections that the stack still holds at the end, where it says.
     pub(crate) left_over: Option<u64>,
     /// What the stack says of itself, for reports.
