@@ -27,13 +27,13 @@ impl Sum {
             self.odd = false;
             bytes = rest;
         }
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        self.total += blocks_sum(blocks);
         // Each addend is below 2^32, so that 4 GiB of input cannot overflow the total.
-        let words = bytes.chunks_exact(4);
-        let rest = words.remainder();
-        let sum: u64 = words
-            .map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]])))
-            .sum();
-        self.total += sum;
+        let (words, rest) = rest.as_chunks::<4>();
+        for word in words {
+            self.total += u64::from(u32::from_ne_bytes(*word));
+        }
         let mut pairs = rest.chunks_exact(2);
         for pair in &mut pairs {
             self.total += u64::from(u16::from_ne_bytes([pair[0], pair[1]]));
@@ -79,6 +79,27 @@ impl Sum {
         let [a, b] = self.folded();
         [!a, !b]
     }
+}
+
+/// The sum of 32-bit words, for the bulk of the bytes: twice as fast as word by word.
+///
+/// Of words of 64 bits it sums all, whose carries are lost, and the upper halves alone, which have none to lose
+/// below 16 GiB: what the first has beyond the second is the sum of the lower halves. The compiler makes vector
+/// instructions of the lanes; splitting each word in two, as one would write it, takes more of them.
+#[inline]
+fn blocks_sum(blocks: &[[u8; 64]]) -> u64 {
+    let (mut whole, mut upper) = ([0u64; 8], [0u64; 8]);
+    for block in blocks {
+        for (lane, word) in block.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_ne_bytes(*word);
+            whole[lane] = whole[lane].wrapping_add(word);
+            upper[lane] += word >> 32;
+        }
+    }
+    let whole = whole.iter().fold(0u64, |sum, lane| sum.wrapping_add(*lane));
+    let upper: u64 = upper.iter().sum();
+    let lower = whole.wrapping_sub(upper << 32);
+    lower + upper
 }
 
 /// Where UDP's checksum stands in its header (RFC 768).
@@ -137,6 +158,27 @@ mod tests {
                     .with(&bytes[cut..second])
                     .with(&bytes[second..]);
                 assert_eq!(sum.complement(), expected, "cut at {cut} and {second}");
+            }
+        }
+    }
+
+    /// In blocks, words and bytes, at any place in memory, in any number of pieces; and where all carries are needed.
+    #[test]
+    fn bytes_anywhere_in_memory_sum_as_rfc_1071_has_it() {
+        let mut rand = crate::rand::Rand::of(1071);
+        let bytes: Vec<u8> = (0..5000).map(|_| rand.bits() as u8).collect();
+        for bytes in [bytes, vec![0xff; 5000]] {
+            for _ in 0..2000 {
+                let from = rand.below(70) as usize;
+                let to = from + rand.below(4900) as usize;
+                let mut sum = Sum::default();
+                let mut rest = &bytes[from..to];
+                while !rest.is_empty() {
+                    let (piece, after) = rest.split_at(1 + rand.below(rest.len() as u64) as usize);
+                    (sum, rest) = (sum.with(piece), after);
+                }
+                let expected = internet_checksum(&[&bytes[from..to]]);
+                assert_eq!(sum.complement(), expected, "{from}..{to}");
             }
         }
     }
