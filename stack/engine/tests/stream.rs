@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::script::*;
 use common::{Pair, address};
 use hawser_bus::{Bus, Rights};
-use hawser_engine::{Handle, Notice, RequestError, Stack};
+use hawser_engine::{Handle, Limits, Notice, RequestError, Stack};
 use hawser_ir::Module;
 use hawser_ir::abi::*;
 
@@ -184,6 +184,9 @@ fn transfer(pair: &mut Pair, total: usize) -> Vec<u8> {
                 break;
             }
         }
+        // One packet is in flight, however many have arrived: more than twice that would wait in vain.
+        let (held, _) = pair.stacks[0].held_bytes();
+        assert!(held <= Limits::default().first_bytes + 2 * MSS, "{held} bytes");
         for (_, notice) in pair.notices(1) {
             match notice {
                 Notice::Accepted(handle) => server = Some(handle),

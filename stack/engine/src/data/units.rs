@@ -213,11 +213,6 @@ impl Units {
         self.sending.sum(SendBuffer::unsent)
     }
 
-    /// Bytes that left the sending units: retired, since the context was made.
-    pub(crate) fn retired_bytes(&self) -> u64 {
-        self.sending.passed()
-    }
-
     /// Bytes that left the receiving units: taken by the application, since the context was made.
     pub(crate) fn taken_bytes(&self) -> u64 {
         self.receiving.passed()

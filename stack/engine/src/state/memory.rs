@@ -1,10 +1,11 @@
 //! How much of the memory that all contexts share one of them may hold.
 //!
 //! A context may hold for sending what [`Limits::first_bytes`](crate::Limits::first_bytes) states, and
-//! twice what it has retired: twice its largest flight, if that doubles with each round trip, as Linux
-//! sizes send buffers by the congestion window. So a peer that does not read costs little, and one
-//! that reads is not held up. For receiving this holds only while memory is scarce, since a program
-//! promises its peer a window before anything was read.
+//! twice what is in flight, as Linux sizes send buffers by the congestion window: what is in flight can double
+//! in a round trip, and all beyond that only waits, and is gone from the processor's memory when its turn comes.
+//! So a peer that does not read costs little, and one that reads is not held up. For receiving, where nobody knows what
+//! is in flight, it may hold twice what has been taken, and only while memory is scarce, since a program promises its
+//! peer a window before anything was read.
 //!
 //! Memory is scarce when half of the total is held. Then each context may hold a quarter of what is
 //! free, too: a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
@@ -49,19 +50,20 @@ impl State {
     /// Bytes that a context can take for sending now.
     pub(crate) fn room_to_send(&self, slot: Slot) -> u64 {
         let (limits, entry) = (&self.limits, self.contexts.entry(slot));
+        let (own, unsent) = (entry.units.sending_bytes(), entry.units.unsent_bytes());
         let limit = match entry.send_buffer {
-            0 => self.earned(entry.units.retired_bytes()).min(limits.tx_bytes),
+            0 => self.earned(own - unsent).min(limits.tx_bytes),
             chosen => chosen,
         };
         let share = Share {
-            own: entry.units.sending_bytes(),
+            own,
             plenty: limit,
             scarce: limit,
         };
         let room = share.room(limits.tx_total, self.tx_held, limits.min_bytes);
         match entry.not_sent {
             0 => room,
-            limit => room.min(limit.saturating_sub(entry.units.unsent_bytes())),
+            limit => room.min(limit.saturating_sub(unsent)),
         }
     }
 
@@ -117,9 +119,9 @@ impl State {
         needed <= share.room(limits.rx_total, self.rx_held, limits.min_bytes)
     }
 
-    /// What a context may hold that `passed` bytes have left.
-    fn earned(&self, passed: u64) -> u64 {
-        self.limits.first_bytes.saturating_add(passed.saturating_mul(2))
+    /// What a context may hold whose peer was seen to take so many bytes.
+    fn earned(&self, seen: u64) -> u64 {
+        self.limits.first_bytes.saturating_add(seen.saturating_mul(2))
     }
 }
 
