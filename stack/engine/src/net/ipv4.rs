@@ -75,6 +75,15 @@ fn sum(header: &[u8; HEADER]) -> Sum {
     Sum::default().with(header)
 }
 
+/// Bytes behind an intact header that differs from another, which was taken in, in nothing but its length, its
+/// identification and its checksum.
+#[inline]
+pub(super) fn goes_on(taken: &[u8; HEADER], next: &[u8; HEADER]) -> Option<usize> {
+    let is_alike = next[..2] == taken[..2] && next[6..10] == taken[6..10] && next[12..] == taken[12..];
+    let behind = usize::from(u16::from_be_bytes([next[2], next[3]])).checked_sub(HEADER)?;
+    (is_alike && sum(next).is_valid()).then_some(behind)
+}
+
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.
 ///
 /// Every packet sent here is atomic (Don't Fragment, not a fragment), so that its identification

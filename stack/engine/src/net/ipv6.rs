@@ -74,6 +74,13 @@ pub(super) fn read(packet: &[u8]) -> Result<Net, DropReason> {
     Ok(net)
 }
 
+/// Bytes behind a header that differs from another, which was taken in, in nothing but its length.
+#[inline]
+pub(super) fn goes_on(taken: &[u8; HEADER], next: &[u8; HEADER]) -> Option<usize> {
+    let is_alike = next[..4] == taken[..4] && next[6..] == taken[6..];
+    is_alike.then_some(usize::from(u16::from_be_bytes([next[4], next[5]])))
+}
+
 /// Passes over the extension headers of `packet`, which `net` was read from and which ends where
 /// `net.tot_len` states; sets `protocol` and `hdr_len` to those of the transport. Returns the offset
 /// of the byte that named the transport.

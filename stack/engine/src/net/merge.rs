@@ -10,6 +10,8 @@
 use hawser_ir::abi::{Csum, Net};
 
 use super::checksum::Sum;
+use super::{ipv4, ipv6};
+use crate::wire::RxFrame;
 
 /// The protocol whose packets are merged.
 const PROTOCOL: u8 = 6;
@@ -31,11 +33,13 @@ pub(crate) struct Merger<'a> {
     used: usize,
 }
 
-/// A received packet that lies in one piece, from its transport header on; perhaps the first of several that were
-/// merged, whose network header stands for all.
+/// A received packet, perhaps the first of several that were merged, whose headers stand for all.
 #[derive(Debug)]
 pub(crate) struct Segment<'a> {
     pub(crate) net: &'a mut Net,
+    /// The headers in front of its transport's: the link's and the network's.
+    pub(crate) front: &'a [u8],
+    /// It lies in one piece.
     pub(crate) head: &'a [u8],
     /// Becomes complete when it is looked at.
     pub(crate) csum: &'a mut Csum,
@@ -52,20 +56,19 @@ impl<'a> Merger<'a> {
         self.room.len() - self.used
     }
 
-    /// Takes the payload of a packet that goes on where another ends, and gives its length. Nothing, if it does not.
+    /// Takes the payload of a frame whose packet goes on where another ends, and gives its length. Nothing, if it does
+    /// not.
     #[inline]
-    pub(crate) fn append(&mut self, first: &mut Segment<'_>, next: &mut Segment<'_>) -> Option<usize> {
-        if self.room.is_empty() {
-            return None;
-        }
+    pub(crate) fn append(&mut self, first: &mut Segment<'_>, next: &RxFrame<'_>) -> Option<usize> {
         let header = header_len(first.head)?;
-        let len = follows(first, next, header)?;
+        let head = same_path(first, next)?;
+        let len = follows(first, head, header)?;
         let end = self.used + len;
         let room = self.room.get_mut(self.used..end)?;
-        if !first.is_intact() || !next.is_intact() {
+        if !first.is_intact() || !is_intact(first.net, head, next.csum) {
             return None;
         }
-        room.copy_from_slice(&next.head[header..]);
+        room.copy_from_slice(&head[header..]);
         self.used = end;
         first.net.seg_size = (first.head.len() - header) as u16;
         first.net.segs += 1;
@@ -83,45 +86,61 @@ impl Segment<'_> {
     /// Whether its checksum is right. A wrong one stays for the program to refuse and to count.
     #[inline]
     fn is_intact(&mut self) -> bool {
-        if *self.csum == Csum::Unverified {
-            let (src, dst) = (&self.net.src_ip, &self.net.dst_ip);
-            let pseudo = Sum::default().with_pseudo(src, dst, PROTOCOL, self.head.len() as u32);
-            if pseudo.with(self.head).is_valid() {
-                *self.csum = Csum::Complete;
-            }
+        let is_intact = is_intact(self.net, self.head, *self.csum);
+        if is_intact {
+            *self.csum = Csum::Complete;
         }
-        *self.csum == Csum::Complete
+        is_intact
     }
+}
+
+/// Whether a packet's checksum is right, or known to be.
+#[inline]
+fn is_intact(net: &Net, head: &[u8], csum: Csum) -> bool {
+    let pseudo = || Sum::default().with_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, head.len() as u32);
+    csum == Csum::Complete || pseudo().with(head).is_valid()
+}
+
+/// A frame from its transport header on, if all in front of that is as in the first packet's frame but what differs
+/// from packet to packet: IPv4's length, identification and checksum, IPv6's length. It is taken in then as that one
+/// was, so that nothing else needs to be read.
+#[inline]
+fn same_path<'a>(first: &Segment<'_>, next: &RxFrame<'a>) -> Option<&'a [u8]> {
+    let network = usize::from(first.net.hdr_len);
+    let (link, net) = first
+        .front
+        .split_at_checked(first.front.len().checked_sub(network)?)?;
+    let (front, head) = next.head.split_at_checked(first.front.len())?;
+    let (next_link, next_net) = front.split_at(link.len());
+    // What a device has merged stays by itself.
+    if first.net.protocol != PROTOCOL || next_link != link || next.seg_size != 0 {
+        return None;
+    }
+    let stated = match (first.net.version, network) {
+        (4, ipv4::HEADER) => ipv4::goes_on(net.first_chunk()?, next_net.first_chunk()?)?,
+        (6, ipv6::HEADER) => ipv6::goes_on(net.first_chunk()?, next_net.first_chunk()?)?,
+        _ => return None, // with options or extension headers
+    };
+    head.get(..stated) // nothing where it lies in two pieces
 }
 
 /// How many bytes of payload `next` has, if it goes on where `first` ends, whose header has so many bytes.
 #[inline]
-fn follows(first: &Segment<'_>, next: &Segment<'_>, header: usize) -> Option<usize> {
-    let (net, next_net) = (&*first.net, &*next.net);
+fn follows(first: &Segment<'_>, next: &[u8], header: usize) -> Option<usize> {
+    let net = &*first.net;
     let size = first.head.len() - header;
-    let len = next.head.len().checked_sub(header)?;
+    let len = next.len().checked_sub(header)?;
     let before = size * usize::from(net.segs);
-    // A device's super-segment, a packet that was cut and one behind a shorter one are not as long as this.
-    let is_whole = |net: &Net, len: usize| net.tot_len as usize == usize::from(net.hdr_len) + header + len;
-    let fits = (1..=size).contains(&len)
-        && is_whole(net, before)
-        && is_whole(next_net, len)
-        && net.tot_len + len as u32 <= MAX_BYTES;
-    let same_path = net.protocol == PROTOCOL
-        && next_net.segs == 1
-        && Net {
-            tot_len: net.tot_len,
-            segs: net.segs,
-            seg_size: net.seg_size,
-            ..*next_net
-        } == *net;
+    // Not so behind a device's super-segment, a packet that was cut, and one that is shorter than those before it.
+    let is_whole = net.tot_len as usize == usize::from(net.hdr_len) + header + before;
+    let fits = is_whole && (1..=size).contains(&len) && net.tot_len + len as u32 <= MAX_BYTES;
     let (sequence, rest) = parts(first.head.first_chunk()?);
-    let (next_sequence, next_rest) = parts(next.head.first_chunk()?);
+    let (next_sequence, next_rest) = parts(next.first_chunk()?);
     let goes_on = first.head[FLAGS] == PLAIN
         && rest == next_rest
         && sequence.wrapping_add(before as u32) == next_sequence
-        && first.head[HEADER..header] == next.head[HEADER..header];
-    (fits && same_path && goes_on).then_some(len)
+        && first.head[HEADER..header] == next[HEADER..header];
+    (fits && goes_on).then_some(len)
 }
 
 /// Bytes of a packet's header, if it has as many as it states, and states enough.
@@ -134,91 +153,104 @@ fn header_len(head: &[u8]) -> Option<usize> {
 /// A header's sequence number, and what is alike in packets that are merged: ports, what is acknowledged, length, flags
 /// and window, the urgent pointer. Neither has the checksum.
 #[inline]
-fn parts(header: &[u8; HEADER]) -> (u32, [u8; 14]) {
-    let [
-        p0,
-        p1,
-        p2,
-        p3,
-        s0,
-        s1,
-        s2,
-        s3,
-        a0,
-        a1,
-        a2,
-        a3,
-        l,
-        f,
-        w0,
-        w1,
-        _,
-        _,
-        u0,
-        u1,
-    ] = *header;
-    (
-        u32::from_be_bytes([s0, s1, s2, s3]),
-        [p0, p1, p2, p3, a0, a1, a2, a3, l, f, w0, w1, u0, u1],
-    )
+fn parts(header: &[u8; HEADER]) -> (u32, [u32; 4]) {
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    (word(4), [word(0), word(8), word(12), word(16) & 0xffff])
 }
 
 #[cfg(test)]
 mod tests {
-    use hawser_ir::buf::NET_ZERO;
     use hawser_testing::internet_checksum;
 
     use super::*;
 
+    const LINK: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     const OPTIONS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
+    /// Where the network header and the transport header are in a frame over IPv4.
+    const NET: usize = LINK.len();
+    const HEAD: usize = NET + ipv4::HEADER;
 
-    /// A packet of `len` bytes of payload at `seq`, with its checksum, and its network header.
-    fn packet(seq: u32, len: usize) -> (Net, Vec<u8>) {
+    /// A frame of `len` bytes of payload at `seq`, with its checksums.
+    fn frame(seq: u32, len: usize) -> Vec<u8> {
+        let mut net = vec![
+            0x45, 2, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
         let mut head = vec![0, 80, 1, 2, 0, 0, 0, 0, 0, 0, 0, 9, 0x80, 0x10, 1, 0, 0, 0, 0, 0];
         head[4..8].copy_from_slice(&seq.to_be_bytes());
         head.extend(OPTIONS);
         head.extend((0..len as u32).map(|at| seq.wrapping_add(at) as u8));
-        let mut net = Net {
-            tot_len: 20 + head.len() as u32,
-            hdr_len: 20,
-            segs: 1,
-            protocol: 6,
-            ttl: 64,
-            version: 4,
-            ..NET_ZERO
-        };
-        net.src_ip[10..12].copy_from_slice(&[0xff; 2]);
-        net.dst_ip[10..12].copy_from_slice(&[0xff; 2]);
-        let sum = internet_checksum(&[&[0; 8], &[0, 6], &(head.len() as u16).to_be_bytes(), &head]);
-        head[16..18].copy_from_slice(&sum);
-        (net, head)
+        net[2..4].copy_from_slice(&(20 + head.len() as u16).to_be_bytes());
+        net[4..6].copy_from_slice(&(seq as u16).to_be_bytes()); // the identification
+        let mut frame = [&LINK[..], &net, &head].concat();
+        seal(&mut frame);
+        frame
     }
 
-    /// Merges packets behind a first one into `room` bytes: how many were, the network header, the payload taken.
-    fn merge(packets: &mut [(Net, Vec<u8>)], csum: Csum, room: usize) -> (usize, Net, Vec<u8>) {
+    /// Gives a frame over IPv4 its checksums.
+    fn seal(frame: &mut [u8]) {
+        frame[NET + 10..NET + 12].fill(0);
+        let sum = internet_checksum(&[&frame[NET..HEAD]]);
+        frame[NET + 10..NET + 12].copy_from_slice(&sum);
+        frame[HEAD + 16..HEAD + 18].fill(0);
+        let (pseudo, head) = (&frame[NET + 12..HEAD], &frame[HEAD..]);
+        let sum = internet_checksum(&[pseudo, &[0, 6], &(head.len() as u16).to_be_bytes(), head]);
+        frame[HEAD + 16..HEAD + 18].copy_from_slice(&sum);
+    }
+
+    /// The same frame over IPv6.
+    fn over_ipv6(frame: &[u8]) -> Vec<u8> {
+        let mut net = vec![0x60, 0, 0, 0, 0, 0, 6, 64];
+        net[4..6].copy_from_slice(&(frame.len() as u16 - HEAD as u16).to_be_bytes());
+        net.extend([0xfd; 15].into_iter().chain([1]));
+        net.extend([0xfd; 15].into_iter().chain([2]));
+        [&LINK[..12], &[0x86, 0xdd], &net, &frame[HEAD..]].concat()
+    }
+
+    fn received(frame: &[u8], csum: Csum) -> RxFrame<'_> {
+        RxFrame {
+            head: frame,
+            tail: &[],
+            csum,
+            seg_size: 0,
+            at: hawser_time::Instant::ORIGIN,
+        }
+    }
+
+    /// Merges frames behind a first one into `room` bytes: how many were, the network header, the payload taken.
+    fn merge(frames: &[Vec<u8>], csum: Csum, room: usize) -> (usize, Net, Vec<u8>) {
+        let frames: Vec<_> = frames.iter().map(|frame| received(frame, csum)).collect();
+        merge_received(&frames, room)
+    }
+
+    fn merge_received(frames: &[RxFrame<'_>], room: usize) -> (usize, Net, Vec<u8>) {
         let mut room = vec![0; room];
         let mut merger = Merger::new(&mut room);
-        let ((net, head), rest) = packets.split_first_mut().expect("a first one");
-        let mut standing = csum;
-        let mut first = Segment {
-            net,
-            head,
-            csum: &mut standing,
+        let (first, rest) = frames.split_first().expect("a first one");
+        let network = &first.head[NET..];
+        let mut net = match first.head[12] {
+            8 => ipv4::read(network).expect("a header").net,
+            _ => ipv6::read(network).expect("a header"),
         };
-        let mut count = 0;
-        for (net, head) in rest {
-            let mut standing = csum;
-            let mut next = Segment {
-                net,
-                head,
-                csum: &mut standing,
-            };
-            if merger.append(&mut first, &mut next).is_none() {
-                break;
-            }
-            count += 1;
-        }
-        (count, *first.net, merger.taken().to_vec())
+        let mut csum = first.csum;
+        let (front, head) = first.head.split_at(NET + usize::from(net.hdr_len));
+        let mut first = Segment {
+            net: &mut net,
+            front,
+            head,
+            csum: &mut csum,
+        };
+        let taken = |next: &&RxFrame<'_>| merger.append(&mut first, next).is_some();
+        let count = rest.iter().take_while(taken).count();
+        (count, net, merger.taken().to_vec())
+    }
+
+    /// The same of two, one of which was changed.
+    fn merges(pair: &[Vec<u8>; 2]) -> bool {
+        merge(pair, Csum::Complete, 1000).0 == 1
+    }
+
+    fn pair() -> [Vec<u8>; 2] {
+        [frame(5, 100), frame(105, 100)]
     }
 
     #[test]
@@ -226,86 +258,136 @@ mod tests {
         let start = u32::MAX - 1500; // the number wraps
         for csum in [Csum::Complete, Csum::Unverified] {
             let at = |index: u32| start.wrapping_add(index * 1000);
-            let mut packets = [
-                packet(at(0), 1000),
-                packet(at(1), 1000),
-                packet(at(2), 70),
-                packet(at(2) + 70, 70),
+            let frames = [
+                frame(at(0), 1000),
+                frame(at(1), 1000),
+                frame(at(2), 70),
+                frame(at(2) + 70, 70),
             ];
-            let payload = [&packets[1].1[32..], &packets[2].1[32..]].concat();
-            let (count, net, taken) = merge(&mut packets, csum, 1 << 16);
+            let payload = [&frames[1][HEAD + 32..], &frames[2][HEAD + 32..]].concat();
+            let (count, net, taken) = merge(&frames, csum, 1 << 16);
             assert_eq!((count, taken), (2, payload));
             assert_eq!((net.segs, net.seg_size, net.tot_len), (3, 1000, 20 + 32 + 2070));
         }
     }
 
     #[test]
-    fn whatever_differs_in_a_header_keeps_packets_apart() {
-        let pair = || [packet(5, 100), packet(105, 100)];
-        assert_eq!(merge(&mut pair(), Csum::Complete, 1000).0, 1);
+    fn what_a_link_pads_a_short_packet_with_is_not_merged() {
+        let mut frames = [frame(5, 4), frame(9, 2)];
+        frames[1].extend([0xee; 9]);
+        let (count, net, taken) = merge(&frames, Csum::Unverified, 1000);
+        assert_eq!((count, taken), (1, vec![9, 10]));
+        assert_eq!(net.tot_len, 20 + 32 + 6);
+        assert!(merges(&pair()));
+        let mut cut = pair();
+        cut[1].pop();
+        assert!(!merges(&cut), "a packet that is shorter than it states");
+    }
+
+    #[test]
+    fn whatever_differs_in_a_transport_header_keeps_packets_apart() {
         let checksum = 16..18;
         for at in (0..32).filter(|at| !checksum.contains(at)) {
-            let mut packets = pair();
-            packets[1].1[at] ^= 0x11;
-            assert_eq!(merge(&mut packets, Csum::Complete, 1000).0, 0, "byte {at}");
-        }
-        let changes: [fn(&mut Net); 9] = [
-            |net| net.src_ip[15] = 1,
-            |net| net.dst_ip[15] = 1,
-            |net| net.ttl -= 1,
-            |net| net.ecn = 3,
-            |net| net.dscp = 1,
-            |net| net.flow_label = 1,
-            |net| net.segs = 2,
-            |net| net.tot_len += 1,
-            |net| net.hdr_len += 4,
-        ];
-        for (number, change) in changes.iter().enumerate() {
-            let mut packets = pair();
-            change(&mut packets[1].0);
-            assert_eq!(merge(&mut packets, Csum::Complete, 1000).0, 0, "change {number}");
+            let mut frames = pair();
+            frames[1][HEAD + at] ^= 0x11;
+            assert!(!merges(&frames), "byte {at}");
         }
         for flags in [0x11, 0x12, 0x14, 0x18, 0x30, 0x50, 0x90, 0x00] {
-            let mut packets = pair();
-            packets.iter_mut().for_each(|(_, head)| head[13] = flags);
-            assert_eq!(merge(&mut packets, Csum::Complete, 1000).0, 0, "flags {flags:#x}");
+            let mut frames = pair();
+            frames.iter_mut().for_each(|frame| frame[HEAD + 13] = flags);
+            assert!(!merges(&frames), "flags {flags:#x}");
         }
+    }
+
+    /// But for the length, the identification and the checksum, which are different in all packets.
+    #[test]
+    fn whatever_differs_in_front_of_it_keeps_packets_apart() {
+        for at in (0..HEAD).filter(|at| !(NET + 4..NET + 6).contains(at)) {
+            let mut frames = pair();
+            frames[1][at] ^= 0x11;
+            assert!(!merges(&frames), "byte {at}");
+            seal(&mut frames[1]);
+            let is_shorter = at == NET + 3;
+            let is_checksum = (NET + 10..NET + 12).contains(&at);
+            assert_eq!(
+                merges(&frames),
+                is_shorter || is_checksum,
+                "byte {at}, with checksums"
+            );
+        }
+        let mut frames = pair();
+        frames[1][NET + 4] ^= 0x11;
+        assert!(!merges(&frames), "a header that is not intact");
+        seal(&mut frames[1]);
+        assert!(merges(&frames), "another identification");
+    }
+
+    #[test]
+    fn over_ipv6_whatever_differs_keeps_packets_apart() {
+        let head = NET + ipv6::HEADER;
+        let pair = || pair().map(|frame| over_ipv6(&frame));
+        assert!(merges(&pair()));
+        for at in 0..head {
+            let mut frames = pair();
+            frames[1][at] ^= 0x11;
+            assert!(!merges(&frames), "byte {at}");
+        }
+        let mut frames = pair();
+        for frame in &mut frames {
+            frame.splice(head..head, [6, 0, 1, 4, 0, 0, 0, 0]); // a destination option
+            frame[NET + 6] = 60;
+            frame[NET + 5] += 8;
+        }
+        assert!(!merges(&frames), "an extension header");
     }
 
     #[test]
     fn nothing_is_merged_that_is_broken_or_has_no_room() {
-        let pair = || [packet(5, 100), packet(105, 100)];
         for which in 0..2 {
-            let mut packets = pair();
-            packets[which].1[131] ^= 1;
-            assert_eq!(merge(&mut packets, Csum::Unverified, 1000).0, 0, "packet {which}");
+            let mut frames = pair();
+            frames[which][HEAD + 131] ^= 1;
+            assert_eq!(merge(&frames, Csum::Unverified, 1000).0, 0, "packet {which}");
         }
-        assert_eq!(merge(&mut pair(), Csum::Complete, 99).0, 0);
-        assert_eq!(merge(&mut pair(), Csum::Complete, 0).0, 0);
-        let mut packets = pair();
-        packets.iter_mut().for_each(|(net, _)| net.protocol = 17);
-        assert_eq!(merge(&mut packets, Csum::Complete, 1000).0, 0);
-        let mut packets = [packet(5, 0), packet(5, 100)];
-        assert_eq!(
-            merge(&mut packets, Csum::Complete, 1000).0,
-            0,
-            "behind no payload"
-        );
-        let mut packets: Vec<_> = (0..50).map(|index| packet(5 + index * 1400, 1400)).collect();
-        let (count, net, _) = merge(&mut packets, Csum::Complete, 1 << 17);
+        assert_eq!(merge(&pair(), Csum::Complete, 99).0, 0);
+        assert_eq!(merge(&pair(), Csum::Complete, 0).0, 0);
+        let mut frames = pair();
+        frames.iter_mut().for_each(|frame| frame[NET + 9] = 17);
+        frames.iter_mut().for_each(|frame| seal(frame));
+        assert!(!merges(&frames), "another protocol");
+        assert!(!merges(&[frame(5, 0), frame(5, 100)]), "behind no payload");
+        let frames: Vec<_> = (0..50).map(|index| frame(5 + index * 1400, 1400)).collect();
+        let (count, net, _) = merge(&frames, Csum::Complete, 1 << 17);
         assert_eq!((count, net.tot_len), (45, 20 + 32 + 46 * 1400));
     }
 
     #[test]
+    fn what_a_device_has_merged_or_lies_in_two_pieces_stays_by_itself() {
+        let pair = pair();
+        let [first, next] = pair.each_ref().map(|frame| received(frame, Csum::Complete));
+        assert_eq!(merge_received(&[first, next], 1000).0, 1);
+        let merged = RxFrame { seg_size: 50, ..next };
+        assert_eq!(merge_received(&[first, merged], 1000).0, 0);
+        let (head, tail) = next.head.split_at(HEAD + 32);
+        let in_two = RxFrame { head, tail, ..next };
+        assert_eq!(merge_received(&[first, in_two], 1000).0, 0);
+    }
+
+    #[test]
     fn headers_of_any_bytes_are_read_without_panic() {
-        for len in 0..40 {
+        for len in 0..HEAD + 40 {
             for words in 0..16 {
-                let mut packets = [packet(5, 8), packet(13, 8)];
-                for (_, head) in &mut packets {
-                    head[12] = words << 4;
-                    head.truncate(len);
+                let mut frames = [frame(5, 8), frame(13, 8)];
+                for frame in &mut frames {
+                    frame[HEAD + 12] = words << 4;
                 }
-                assert_eq!(merge(&mut packets, Csum::Complete, 1000).0, 0);
+                frames[1][NET + 3] = len as u8;
+                seal(&mut frames[1]);
+                frames[1].truncate(len);
+                let [first, next] = frames.each_ref().map(|frame| &frame[..]);
+                for first in [first, &first[..len.max(HEAD)]] {
+                    let pair = [first, next].map(|frame| received(frame, Csum::Complete));
+                    assert_eq!(merge_received(&pair, 1000).0, 0, "{len}, {words}");
+                }
             }
         }
     }

@@ -42,6 +42,8 @@ struct Arrival<'a> {
     /// It came to no event, for the reason that a counter names. It is kept for who observes, in its order.
     refused: Option<&'static str>,
     net: Net,
+    /// The headers in front of it in its frame.
+    front: &'a [u8],
     buffer: Buffer<'a>,
     csum: Csum,
     /// The CRC-32 of what stands in front of it, where the program's packets cover that.
@@ -72,35 +74,22 @@ enum Taker {
 }
 
 impl<'a> Arrival<'a> {
-    /// Whether the packet behind it goes on where it ends, and is now part of it.
+    /// Whether the packet of the frame behind it goes on where it ends, and is now part of it. So it is where all of this
+    /// one lies in one piece, a program takes it, and no CRC covers what is in front of it.
     #[inline(always)]
-    fn takes(&mut self, next: &mut Arrival<'_>, merger: &mut Merger<'_>) -> bool {
-        let same_parser = self.parser == next.parser;
-        let (Some(mut first), Some(mut segment)) = (self.segment(), next.segment()) else {
+    fn takes(&mut self, next: &RxFrame<'_>, merger: &mut Merger<'_>) -> bool {
+        if !self.buffer.tail.is_empty() || self.crc.is_some() || self.parser.is_none() {
             return false;
+        }
+        let mut first = Segment {
+            net: &mut self.net,
+            front: self.front,
+            head: self.buffer.head,
+            csum: &mut self.csum,
         };
-        let taken = same_parser
-            .then(|| merger.append(&mut first, &mut segment))
-            .flatten();
+        let taken = merger.append(&mut first, next);
         self.appended += taken.unwrap_or(0);
         taken.is_some()
-    }
-
-    /// What there is to merge, where all of it lies in one piece and no CRC covers what is in front of it.
-    #[inline(always)]
-    fn segment(&mut self) -> Option<Segment<'_>> {
-        let Arrival {
-            net,
-            buffer,
-            csum,
-            crc,
-            ..
-        } = self;
-        (buffer.tail.is_empty() && crc.is_none()).then_some(Segment {
-            net,
-            head: buffer.head,
-            csum,
-        })
     }
 
     /// What happens next comes from this packet. Apart, so that nothing is prepared while nobody observes.
@@ -144,23 +133,20 @@ impl Stack {
         let mut next = frames.start;
         while next < frames.end && count < MAX_GROUP && report.is_none() {
             let (before, places) = arrivals.split_at_mut(count);
-            let taken = self.take_in(now, next, wire.frame(next), &mut places[0]);
+            let frame = wire.frame(next);
             next += 1;
-            match taken {
-                Taken::Packet => {
-                    let is_merged = match (before.last_mut(), &mut places[0]) {
-                        (Some(Some(before)), Some(arrival)) => before.takes(arrival, &mut merger),
-                        _ => false,
-                    };
-                    if !is_merged {
-                        count += 1;
-                        continue;
-                    }
-                    self.chains.state.counters.packets_merged += 1;
-                    if merger.room() < self.interface.mtu() as usize {
-                        break;
-                    }
+            if merger.room() > 0
+                && let Some(Some(before)) = before.last_mut()
+                && before.takes(&frame, &mut merger)
+            {
+                self.chains.state.counters.packets_merged += 1;
+                if merger.room() < self.interface.mtu() as usize {
+                    break;
                 }
+                continue;
+            }
+            match self.take_in(now, next - 1, frame, &mut places[0]) {
+                Taken::Packet => count += 1,
                 Taken::Report(net, quoted, icmp) => report = Some((net, quoted, icmp)),
                 Taken::Nothing => {}
             }
@@ -190,12 +176,13 @@ impl Stack {
         place: &mut Option<Arrival<'a>>,
     ) -> Taken<'a> {
         // Written where it stays: it is large.
-        let mut put = |parser, net, buffer, csum, crc| {
+        let mut put = |parser, net, front: usize, buffer, csum, crc| {
             *place = Some(Arrival {
                 frame: number,
                 parser,
                 refused: None,
                 net,
+                front: &frame.head[..front],
                 buffer,
                 csum,
                 crc,
@@ -212,7 +199,7 @@ impl Stack {
                     return Taken::Nothing;
                 }
                 // Nobody can verify a checksum over what is missing.
-                put(parser, net, self.buffer(head, tail), Csum::Complete, None)
+                put(parser, net, 0, self.buffer(head, tail), Csum::Complete, None)
             }
             Ingress::Packet {
                 mut net,
@@ -224,7 +211,14 @@ impl Stack {
                 Taker::Nobody => Taken::Nothing,
                 Taker::Parser(parser) => {
                     let crc = self.front(&frame, &net, head_offset);
-                    put(Some(parser), net, self.buffer(head, tail), csum, crc)
+                    put(
+                        Some(parser),
+                        net,
+                        head_offset as usize,
+                        self.buffer(head, tail),
+                        csum,
+                        crc,
+                    )
                 }
                 Taker::NoParser => {
                     self.chains.state.counters.no_parser += 1;
@@ -234,7 +228,7 @@ impl Stack {
                     }
                     // It is kept for who observes, in its order.
                     match self.chains.observer.is_set() {
-                        true => put(None, net, self.buffer(head, tail), csum, None),
+                        true => put(None, net, 0, self.buffer(head, tail), csum, None),
                         false => Taken::Nothing,
                     }
                 }
