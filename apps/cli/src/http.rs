@@ -1,31 +1,37 @@
 //! An HTTP/1.1 file server and client by hyper, over any byte stream.
 
+mod files;
 mod hosts;
 mod write_timeout;
 
+use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderValue, RANGE};
+use hyper::body::{Body, Incoming};
+use hyper::header::{
+    ACCEPT_RANGES, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderValue, RANGE,
+};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncSeekExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
+pub(crate) use files::Sent;
+use files::{FileReader, Found};
 pub(crate) use hosts::Hosts;
 use hosts::Judged;
 use write_timeout::WriteTimeout;
 
-/// Bytes per read of a file.
-const CHUNK: usize = 64 * 1024;
+/// Requests of one connection, at most, and characters of a path that is remembered: what is remembered of a connection
+/// until it ends has a limit.
+const MAX_REQUESTS: u32 = 100;
+const MAX_PATH: usize = 256;
 
 /// How long a client may take to send a request, and what it wants next.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,25 +52,6 @@ pub(crate) struct Served {
     pub(crate) sent: Sent,
 }
 
-/// How many bytes of a body were handed to the connection so far: what a client that goes away has not
-/// asked for any more is not among them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sent(Arc<AtomicU64>);
-
-impl Sent {
-    fn of(bytes: u64) -> Sent {
-        Sent(Arc::new(AtomicU64::new(bytes)))
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
 /// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it; `log`
 /// receives each request when its answer begins. After an error the stream is to be aborted: a client that
 /// does not read would keep what is under way.
@@ -77,13 +64,19 @@ pub(crate) async fn serve_connection<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let requests = AtomicU32::new(0);
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let (root, hosts, log) = (root.clone(), hosts.clone(), log.clone());
+        let is_last = requests.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_REQUESTS;
         async move {
-            let (response, sent) = answer(&root, &hosts, &request).await;
+            let (mut response, sent) = answer(&root, &hosts, &request).await;
+            if is_last {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
             log(Served {
                 method: request.method().to_string(),
-                path: request.uri().path().to_owned(),
+                path: request.uri().path().chars().take(MAX_PATH).collect(),
                 status: response.status().as_u16(),
                 sent,
             });
@@ -110,19 +103,13 @@ async fn answer(root: &Path, hosts: &Hosts, request: &Request<Incoming>) -> (Res
     let Some(path) = resolve(root, request.uri().path()) else {
         return text(StatusCode::FORBIDDEN, "no such place\n");
     };
-    let Ok(metadata) = tokio::fs::metadata(&path).await else {
-        return text(StatusCode::NOT_FOUND, "not found\n");
-    };
-    if metadata.is_dir() {
-        return listing(&path, request.uri().path()).await;
-    }
-    // Opening a pipe would wait for its other end.
-    if !metadata.is_file() {
-        return text(StatusCode::FORBIDDEN, "not a file\n");
-    }
-    match file(request, &path, metadata.len()).await {
-        Ok(response) => response,
-        Err(_) => text(StatusCode::FORBIDDEN, "cannot read it\n"),
+    match files::open(&path).await {
+        Ok(Found::File(opened, size)) => {
+            file(request, opened, size).unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "cannot read it\n"))
+        }
+        Ok(Found::Folder) => listing(&path, request.uri().path()).await,
+        Ok(Found::Other) => text(StatusCode::FORBIDDEN, "no file that can be read\n"),
+        Err(_) => text(StatusCode::NOT_FOUND, "not found\n"),
     }
 }
 
@@ -134,8 +121,7 @@ fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     plain.then(|| root.join(relative))
 }
 
-async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
-    let mut file = tokio::fs::File::open(path).await?;
+fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
     let asked = request
         .headers()
         .get(RANGE)
@@ -166,14 +152,7 @@ async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result
     let body = if request.method() == Method::HEAD {
         Empty::new().map_err(|never| match never {}).boxed()
     } else {
-        file.seek(io::SeekFrom::Start(first)).await?;
-        FileReader {
-            file,
-            left: len,
-            chunk: vec![0; CHUNK],
-            sent: sent.clone(),
-        }
-        .boxed()
+        FileReader::new(file, first, len, sent.clone()).boxed()
     };
     Ok((response.body(body).map_err(io::Error::other)?, sent))
 }
@@ -234,48 +213,6 @@ fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
         hyper::header::HeaderValue::from_static("text/plain"),
     );
     (response, Sent::of(len))
-}
-
-/// A part of a file as a body.
-struct FileReader {
-    file: tokio::fs::File,
-    left: u64,
-    chunk: Vec<u8>,
-    sent: Sent,
-}
-
-impl Body for FileReader {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let this = &mut *self;
-        if this.left == 0 {
-            return Poll::Ready(None);
-        }
-        let want = this.left.min(CHUNK as u64) as usize;
-        let mut buffer = ReadBuf::new(&mut this.chunk[..want]);
-        match Pin::new(&mut this.file).poll_read(cx, &mut buffer) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
-            Poll::Ready(Ok(())) if buffer.filled().is_empty() => Poll::Ready(Some(Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the file shrank",
-            )))),
-            Poll::Ready(Ok(())) => {
-                this.left -= buffer.filled().len() as u64;
-                this.sent.add(buffer.filled().len());
-                Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(buffer.filled())))))
-            }
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
 }
 
 /// An error with what lies behind it.
@@ -428,6 +365,38 @@ mod tests {
             "{}",
             with_causes(&error)
         );
+    }
+
+    /// What is remembered of a connection has a limit, and a client that keeps asking is not cut off before an answer.
+    #[tokio::test]
+    async fn a_connection_ends_after_so_many_requests() {
+        let (mut client, theirs) = tokio::io::duplex(1 << 16);
+        let served = Rc::new(RefCell::new(Vec::new()));
+        let log = |one: Served| served.borrow_mut().push(one);
+        let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
+        let path = "x".repeat(3000);
+        let request = format!("GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let asking = async {
+            let mut answers = Vec::new();
+            for _ in 0..MAX_REQUESTS {
+                tokio::io::AsyncWriteExt::write_all(&mut client, request.as_bytes())
+                    .await
+                    .expect("room");
+                let mut chunk = vec![0; 4096];
+                let len = tokio::io::AsyncReadExt::read(&mut client, &mut chunk).await;
+                answers.extend_from_slice(&chunk[..len.expect("an answer")]);
+            }
+            tokio::io::AsyncReadExt::read_to_end(&mut client, &mut answers)
+                .await
+                .expect("the end");
+            answers
+        };
+        let (result, answers) = tokio::join!(serve_connection(theirs, root, localhost(), log), asking);
+        result.expect("an orderly end");
+        let answers = String::from_utf8_lossy(&answers);
+        assert_eq!(answers.matches("HTTP/1.1 404").count(), MAX_REQUESTS as usize);
+        assert_eq!(answers.matches("connection: close").count(), 1);
+        assert!(served.borrow().iter().all(|one| one.path.len() == MAX_PATH));
     }
 
     #[tokio::test]

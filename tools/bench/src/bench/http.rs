@@ -1,7 +1,7 @@
 //! `hawser bench http`: closed-loop clients fetch files from `hawser serve` and from nginx, through one line that
 //! cross traffic shares.
 //!
-//! * [`line`]: the network, and the cross traffic on it
+//! * [`mod@line`]: the network, and the cross traffic on it
 //! * [`server`]: the two servers
 //! * [`clients`]: who fetches
 

@@ -79,11 +79,11 @@ impl Target {
                 Some(stream) => stream,
                 None => self.connect()?,
             };
-            self.fetch_once(&mut stream, &mut buffer)?;
+            let is_kept = self.fetch_once(&mut stream, &mut buffer)?;
             if begin >= window.from {
                 times.push(begin.elapsed().as_nanos() as u64);
             }
-            if self.keeps_alive {
+            if is_kept && self.keeps_alive {
                 kept = Some(stream);
             } else {
                 // The server closes first: connections that wait for their end are then not at a client's ports.
@@ -99,8 +99,8 @@ impl Target {
         Ok(stream)
     }
 
-    /// One request, and its answer to the last byte.
-    fn fetch_once(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+    /// One request, and its answer to the last byte. Whether the connection takes a further one.
+    fn fetch_once(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<bool> {
         let connection = if self.keeps_alive { "keep-alive" } else { "close" };
         let request = format!(
             "GET /{} HTTP/1.1\r\nHost: {}\r\nConnection: {connection}\r\n\r\n",
@@ -109,13 +109,13 @@ impl Target {
         );
         stream.write_all(request.as_bytes())?;
         let mut filled = 0;
-        let header = loop {
+        let (header, is_kept) = loop {
             match stream.read(&mut buffer[filled..])? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 n => filled += n,
             }
-            match header_length(&buffer[..filled], self.bytes.len())? {
-                Some(length) => break length,
+            match header(&buffer[..filled], self.bytes.len())? {
+                Some(header) => break header,
                 None if filled >= HEADER => return Err(wrong("a header without an end")),
                 None => {}
             }
@@ -131,7 +131,7 @@ impl Target {
             }
             left = rest;
             if left.is_empty() {
-                return Ok(());
+                return Ok(is_kept);
             }
             match stream.read(buffer)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -141,8 +141,8 @@ impl Target {
     }
 }
 
-/// Where the body begins; `None` while the header is not whole.
-fn header_length(bytes: &[u8], expected: usize) -> io::Result<Option<usize>> {
+/// Where the body begins, and whether the server keeps the connection; `None` while the header is not whole.
+fn header(bytes: &[u8], expected: usize) -> io::Result<Option<(usize, bool)>> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(length) = response.parse(bytes).map_err(io::Error::other)? else {
@@ -151,12 +151,15 @@ fn header_length(bytes: &[u8], expected: usize) -> io::Result<Option<usize>> {
     if response.code != Some(200) {
         return Err(wrong(&format!("status {:?}", response.code)));
     }
-    let mut lengths = response
-        .headers
-        .iter()
-        .filter(|h| h.name.eq_ignore_ascii_case("content-length"));
-    match lengths.next().map(|header| header.value) {
-        Some(value) if value == expected.to_string().as_bytes() => Ok(Some(length)),
+    let find = |name: &str| {
+        let mut headers = response.headers.iter();
+        let found = headers.find(|header| header.name.eq_ignore_ascii_case(name));
+        found.map(|header| header.value)
+    };
+    match find("content-length") {
+        Some(value) if value == expected.to_string().as_bytes() => {
+            Ok(Some((length, find("connection") != Some(b"close"))))
+        }
         _ => Err(wrong("a length that is not the file's")),
     }
 }

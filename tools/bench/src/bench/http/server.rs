@@ -47,7 +47,7 @@ fn configuration(folder: &Folder) -> String {
         .concat();
     format!(
         "daemon off;\nmaster_process off;\nuser root;\npid {root}/nginx.pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
-         sendfile on;\ntcp_nopush on;\nkeepalive_requests 1000000000;\n{bodies}\
+         sendfile on;\ntcp_nopush on;\nkeepalive_requests 100;\n{bodies}\
          server {{ listen {}:{PORT}; root {root}; }}\n}}\n",
         line::KERNEL
     )
