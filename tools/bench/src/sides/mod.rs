@@ -53,12 +53,14 @@ pub(crate) fn run(text: &str) -> Result<(), Box<dyn std::error::Error>> {
 fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = serde_json::from_str(text)?;
     sys::do_not_outlive(Duration::from_secs(spec.timeout_s));
+    // Those of all: once it is pinned, a thread sees its own alone.
+    let cores = sys::cores()?;
     if let Some(core) = spec.core {
         sys::pin(core)?;
     }
     let measured = match &spec.stack {
         StackKind::Linux => work(linux::Linux::new(&spec)?, &spec),
-        StackKind::Hawser { .. } => shards::work(hawser::Hawser::open(&spec)?, &spec),
+        StackKind::Hawser { .. } => shards::work(hawser::Hawser::open(&spec)?, &spec, &cores),
         StackKind::Quinn => work(quinn::Quinn::new(&spec)?, &spec),
         StackKind::Smoltcp { device, .. } => match device.split_once(':') {
             Some(("tap", _)) => work(smoltcp::on_tap(&spec)?, &spec),

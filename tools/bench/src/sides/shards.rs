@@ -9,11 +9,15 @@ use super::transport::Transport;
 use super::{apply, listen, wait_for_the_sign};
 use crate::sys;
 
-/// Runs the application on all stacks; on the only one in this thread.
+/// Runs the application on all stacks, of which each has one of the cores; on the only one in this thread.
 ///
 /// # Errors
 /// When a stack fails, or the application knows no more than one.
-pub(super) fn work<T: Transport + Send>(mut stacks: Vec<T>, spec: &Spec) -> io::Result<Measured> {
+pub(super) fn work<T: Transport + Send>(
+    mut stacks: Vec<T>,
+    spec: &Spec,
+    cores: &[usize],
+) -> io::Result<Measured> {
     if stacks.len() == 1
         && let Some(stack) = stacks.pop()
     {
@@ -31,9 +35,9 @@ pub(super) fn work<T: Transport + Send>(mut stacks: Vec<T>, spec: &Spec) -> io::
         let shards = (0..).zip(stacks).map(|(shard, mut stack)| {
             // The first shards have one flow more where they cannot be shared out evenly.
             let flows = spec.work.flows() / count + u32::from(shard < spec.work.flows() % count);
-            let (core, arrivals) = (core(spec, shard as usize), &arrivals);
+            let (core, arrivals) = (core(spec, cores, shard as usize), &arrivals);
             scope.spawn(move || {
-                core?.map_or(Ok(()), sys::pin)?;
+                core.map_or(Ok(()), sys::pin)?;
                 apply(&mut stack, spec, flows, arrivals)
             })
         });
@@ -48,12 +52,9 @@ pub(super) fn work<T: Transport + Send>(mut stacks: Vec<T>, spec: &Spec) -> io::
 }
 
 /// The core of a shard: the first has the side's, and the others those that follow.
-fn core(spec: &Spec, shard: usize) -> io::Result<Option<usize>> {
-    let cores = sys::cores()?;
-    let first = spec
-        .core
-        .and_then(|core| cores.iter().position(|known| *known == core));
-    Ok(first.map(|first| cores[(first + shard) % cores.len()]))
+fn core(spec: &Spec, cores: &[usize], shard: usize) -> Option<usize> {
+    let first = cores.iter().position(|core| Some(*core) == spec.core)?;
+    Some(cores[(first + shard) % cores.len()])
 }
 
 /// Shards measure at the same time, and each has the processor time of them all.
