@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use hawser_engine::net::{Recipient, Steering};
-use hawser_engine::wire::{Medium, PayRef, TxFrame, Wire};
+use hawser_engine::wire::{PayRef, RxFrame, TxFrame, Wire};
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::peer::Peer;
 use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, UdpWire};
@@ -42,6 +42,32 @@ fn frame(to: [u8; 6], is_v6: bool, host: u8, protocol: u8, port: u16) -> Vec<u8>
     frame
 }
 
+/// Waits for so many frames; each has come to the shard that it is for, and each shard has its share.
+fn each_gets_its_own<W: Wire>(
+    wires: &mut [W],
+    expected: usize,
+    counts: impl Fn(&RxFrame<'_>) -> bool,
+) -> TestResult {
+    let (steering, begin, mut came) = (shards::<3>(), Instant::now(), [0; 3]);
+    while came.iter().sum::<usize>() < expected {
+        assert!(begin.elapsed() < TIMEOUT, "{came:?} of {expected} came");
+        for (index, wire) in wires.iter_mut().enumerate() {
+            let medium = wire.caps().medium;
+            for i in 0..wire.receive(64)? {
+                let frame = wire.frame(i);
+                if counts(&frame) {
+                    let recipient = steering[0].recipient(medium, &frame);
+                    assert_eq!(recipient, Recipient::Shard(index as u16), "{:?}", frame.head);
+                    came[index] += 1;
+                }
+            }
+            wire.release();
+        }
+    }
+    assert!(came.iter().all(|count| *count > expected / 6), "{came:?}");
+    Ok(())
+}
+
 /// The kernel computes what [`Steering::recipient`] does: each socket gets what is for its shard, and nothing else.
 pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
     let peer = Namespace::create()?;
@@ -71,26 +97,8 @@ pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
             expected += 1;
         }
     }
-    let mut counts = [0; 3];
-    let begin = Instant::now();
-    while counts.iter().sum::<usize>() < expected {
-        assert!(begin.elapsed() < TIMEOUT, "{counts:?} of {expected} came");
-        for (index, wire) in wires.iter_mut().enumerate() {
-            for i in 0..wire.receive(64)? {
-                let frame = wire.frame(i);
-                // What the kernel itself says on the link.
-                if frame.head[..6] != own {
-                    continue;
-                }
-                let recipient = steering[0].recipient(Medium::Ethernet(own), &frame);
-                assert_eq!(recipient, Recipient::Shard(index as u16), "{:?}", frame.head);
-                counts[index] += 1;
-            }
-            wire.release();
-        }
-    }
-    assert!(counts.iter().all(|count| *count > expected / 6), "{counts:?}");
-    Ok(())
+    // Not what the kernel itself says on the link.
+    each_gets_its_own(&mut wires, expected, |frame| frame.head[..6] == own)
 }
 
 /// The same of sockets at one port of the host, for datagrams over IPv4 and IPv6; and the port is nobody else's.
@@ -109,21 +117,7 @@ pub(crate) fn udp_sockets_share_datagrams_out_as_steering_says() -> TestResult {
         sender.send_to(b"to a shard", SocketAddr::new(ip, port))?;
         expected += 1;
     }
-    let mut counts = [0; 3];
-    let begin = Instant::now();
-    while counts.iter().sum::<usize>() < expected {
-        assert!(begin.elapsed() < TIMEOUT, "{counts:?} of {expected} came");
-        for (index, wire) in wires.iter_mut().enumerate() {
-            for i in 0..wire.receive(64)? {
-                let recipient = steering[0].recipient(Medium::Socket, &wire.frame(i));
-                assert_eq!(recipient, Recipient::Shard(index as u16));
-                counts[index] += 1;
-            }
-            wire.release();
-        }
-    }
-    assert!(counts.iter().all(|count| *count > expected / 6), "{counts:?}");
-    Ok(())
+    each_gets_its_own(&mut wires, expected, |_| true)
 }
 
 /// A device is of one queue or of several from its beginning.
