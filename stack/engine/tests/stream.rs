@@ -6,6 +6,7 @@ use crate::common;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use common::script::*;
 use common::{Pair, address};
 use hawser_bus::{Bus, Rights};
@@ -177,8 +178,12 @@ fn transfer(pair: &mut Pair, total: usize) -> Vec<u8> {
     for _ in 0..2_000_000 {
         pair.settle();
         while sent < total {
-            let bytes: Vec<u8> = (sent..total.min(sent + 5000)).map(byte_at).collect();
-            let n = pair.stacks[0].send(pair.now, client, &bytes).expect("open");
+            let bytes: Bytes = (sent..total.min(sent + 5000)).map(byte_at).collect();
+            let n = match sent / 5000 % 2 {
+                0 => pair.stacks[0].send(pair.now, client, &bytes),
+                _ => pair.stacks[0].send_shared(pair.now, client, &bytes),
+            };
+            let n = n.expect("open");
             sent += n;
             if n == 0 {
                 break;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
@@ -402,6 +403,28 @@ impl Endpoint {
     /// [`io::ErrorKind::WouldBlock`] while there is no room; [`io::ErrorKind::BrokenPipe`] after
     /// [`Endpoint::shutdown`]; why the connection failed.
     pub fn write(&mut self, handle: Handle, bytes: &[u8]) -> io::Result<usize> {
+        self.write_by(handle, bytes.is_empty(), |stack, now| {
+            stack.send(now, handle, bytes)
+        })
+    }
+
+    /// The same without a copy: packets refer to these bytes, which stay in memory until the peer has acknowledged them,
+    /// together with all that they are a part of. Fewer than 1,024 are copied nevertheless.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::write`].
+    pub fn write_shared(&mut self, handle: Handle, bytes: &Bytes) -> io::Result<usize> {
+        self.write_by(handle, bytes.is_empty(), |stack, now| {
+            stack.send_shared(now, handle, bytes)
+        })
+    }
+
+    fn write_by(
+        &mut self,
+        handle: Handle,
+        is_empty: bool,
+        send: impl FnOnce(&mut Stack, Instant) -> Result<usize, RequestError>,
+    ) -> io::Result<usize> {
         let state = self.state(handle)?;
         if let Some(error) = state.failure() {
             return Err(error);
@@ -409,11 +432,11 @@ impl Endpoint {
         if state.write_closed || state.closed || state.stopped.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        if bytes.is_empty() {
+        if is_empty {
             return Ok(0);
         }
         let now = self.request_time();
-        match self.stack.send(now, handle, bytes).map_err(error_of_request)? {
+        match send(&mut self.stack, now).map_err(error_of_request)? {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             n => {
                 self.wrote = Some(now);

@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::{ByHandle, Handle, Observable, Stack};
 use hawser_time::{Instant, nanos};
@@ -531,6 +532,15 @@ impl Stream {
         self.shared.kick.notify_one();
     }
 
+    /// Writes all of `bytes` without a copy: see [`Endpoint::write_shared`]. What was taken is no longer in `bytes`, so
+    /// that a call which was given up can be made again.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::write`].
+    pub async fn write_shared(&self, bytes: &mut Bytes) -> io::Result<()> {
+        write_shared(&self.shared, self.handle, bytes).await
+    }
+
     /// Does something that never blocks; where it would, remembers whom to wake.
     fn attempt<T>(
         &self,
@@ -600,6 +610,20 @@ pub(crate) fn attempt<T>(
             Poll::Ready(result)
         }
     }
+}
+
+/// Writes all of `bytes` without a copy, and takes what was written out of them.
+pub(crate) async fn write_shared(shared: &Shared, handle: Handle, bytes: &mut Bytes) -> io::Result<()> {
+    std::future::poll_fn(|cx| {
+        while !bytes.is_empty() {
+            let written = ready!(attempt(shared, handle, cx, Side::Write, |endpoint, handle| {
+                endpoint.write_shared(handle, bytes)
+            }))?;
+            bytes.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    })
+    .await
 }
 
 /// Reads into a buffer of tokio's.

@@ -10,11 +10,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use hawser_engine::{Direction, Handle};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::endpoint::Endpoint;
-use crate::network::{Listener, Network, Shared, Side, attempt, connected, poll_read};
+use crate::network::{Listener, Network, Shared, Side, attempt, connected, poll_read, write_shared};
 use crate::options::{OPT_PRIORITY, Options};
 
 impl Network {
@@ -200,6 +201,15 @@ impl Drop for Stream {
 pub struct SendStream(Arc<Stream>);
 
 impl SendStream {
+    /// Writes all of `bytes` without a copy: see [`Endpoint::write_shared`]. What was taken is no longer in `bytes`, so
+    /// that a call which was given up can be made again.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::write`].
+    pub async fn write_shared(&self, bytes: &mut Bytes) -> io::Result<()> {
+        write_shared(&self.0.shared, self.0.handle, bytes).await
+    }
+
     /// Announces that no more will be written.
     pub fn finish(&self) {
         self.0.act(Endpoint::shutdown);

@@ -58,6 +58,8 @@ pub(crate) enum Stack {
     Hawser,
     /// Ours, in so many shards.
     Shards(u16),
+    /// Ours, which refers to what the application writes in place of copying it.
+    ByReference,
     /// smoltcp.
     Smoltcp,
     /// Ours with a program in UDP, on a socket of the host.
@@ -78,6 +80,7 @@ impl Stack {
             Stack::Shards(count) => return format!("Hawser in {count} shards").into(),
             Stack::Linux => "Linux",
             Stack::Hawser => "Hawser",
+            Stack::ByReference => "Hawser by reference",
             Stack::Smoltcp => "smoltcp",
             Stack::QuicLite => "QUIC-Lite",
             Stack::Quinn => "quinn",
@@ -311,10 +314,11 @@ impl Network {
                 Stack::Shards(count) => count,
                 _ => 1,
             },
+            by_reference: stack == Stack::ByReference,
         };
         Ok(match stack {
             Stack::Linux => StackKind::Linux,
-            Stack::Hawser | Stack::Shards(_) => ours(match self.medium {
+            Stack::Hawser | Stack::Shards(_) | Stack::ByReference => ours(match self.medium {
                 Medium::Device => format!("tun:{DEVICE}"),
                 Medium::Memif => format!("dpdk:{}", self.memif(is_server)),
                 Medium::Veth | Medium::VethPlain => format!("packet:{}", ENDS[usize::from(is_server)]),

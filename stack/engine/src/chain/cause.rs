@@ -1,5 +1,6 @@
 //! What an event comes from, and what became of it.
 
+use bytes::Bytes;
 use hawser_ir::abi::{self, Addr, addr_parts};
 use hawser_time::Instant;
 
@@ -15,6 +16,8 @@ pub(crate) struct Buffer<'a> {
     pub(crate) tail: &'a [u8],
     /// What an instruction on memory read last, under the number 0.
     read: &'a [u8],
+    /// What `head` lies in, if that can be referred to.
+    shared: Option<&'a Bytes>,
 }
 
 impl<'a> Buffer<'a> {
@@ -26,7 +29,15 @@ impl<'a> Buffer<'a> {
             number: *last,
             head,
             tail,
-            read: &[],
+            ..Buffer::default()
+        }
+    }
+
+    /// The same for bytes that can be referred to instead of copied.
+    pub(crate) fn shared(last: &mut u32, bytes: &'a Bytes) -> Buffer<'a> {
+        Buffer {
+            shared: Some(bytes),
+            ..Buffer::after(last, bytes, &[])
         }
     }
 
@@ -36,8 +47,15 @@ impl<'a> Buffer<'a> {
             number: FRONT_BUFFER,
             head,
             tail,
-            read: &[],
+            ..Buffer::default()
         }
+    }
+
+    /// A reference to some of its bytes, if they can be referred to.
+    pub(crate) fn refer(&self, bytes: &[u8]) -> Option<Bytes> {
+        let own = self.shared?.as_ptr_range();
+        own.contains(&bytes.as_ptr())
+            .then(|| self.shared.map(|shared| shared.slice_ref(bytes)))?
     }
 
     /// The same beside what was read: addresses of both hold.

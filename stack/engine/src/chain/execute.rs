@@ -205,7 +205,10 @@ impl Effects<'_> {
         let unit = self.state.contexts.entry_mut(slot).units.sending(place)?;
         let before = unit.held();
         for bytes in self.cause.buffer.get(rec.addr, rec.len.min(room)) {
-            unit.append(bytes, &mut self.state.chunks);
+            match self.cause.buffer.refer(bytes) {
+                Some(piece) => unit.share(piece, &mut self.state.chunks),
+                None => unit.append(bytes, &mut self.state.chunks),
+            }
         }
         let added = unit.held() - before;
         self.state.tx_held += added;

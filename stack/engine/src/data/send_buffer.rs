@@ -2,10 +2,12 @@
 //!
 //! Bytes are appended to a chunk of at most 64 KB. A chunk is never moved or resized; packets
 //! refer to its bytes, and it is used again when the last reference is gone. So bytes that a packet
-//! refers to stay as they are when they are retired, and when the unit dies.
+//! refers to stay as they are when they are retired, and when the unit dies. Memory that an application shares takes a
+//! chunk's place, and is copied by nobody.
 //!
 //! Invariants: a unit that holds no byte holds no memory; a chunk is at most about as large as what
-//! the unit held when it was taken, so that many connections with a few bytes each stay small.
+//! the unit held when it was taken, so that many connections with a few bytes each stay small. The pool has
+//! no memory that is larger than chunks are.
 
 use std::collections::VecDeque;
 
@@ -19,6 +21,8 @@ const CHUNK_MIN: usize = 2 * 1024;
 const CHUNK_MAX: usize = 64 * 1024;
 /// Sizes of chunks: powers of two from one to the other.
 const SIZES: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize + 1;
+/// The fewest bytes of an application's memory that are referred to.
+const SHARED_MIN: usize = 1024;
 /// The maximum number of bytes of emptied chunks that are kept of each size,
 const SPARE_BYTES: usize = 512 << 10;
 /// unless these are fewer chunks: of the largest, a whole send buffer's. Memory that goes back to
@@ -45,13 +49,14 @@ impl ChunkPool {
             .unwrap_or_else(|| BytesMut::with_capacity(size))
     }
 
-    /// Takes a chunk back, unless something still refers to it: then it goes with that.
+    /// Takes a chunk back, unless something still refers to it: then it goes with that. So does memory of an application
+    /// that is larger than chunks are.
     fn give(&mut self, mut chunk: BytesMut) {
         chunk.clear();
         for (index, chunks) in self.chunks.iter_mut().enumerate().rev() {
             let size = CHUNK_MIN << index;
             if chunk.try_reclaim(size) {
-                if chunks.len() < (SPARE_BYTES / size).max(SPARE_CHUNKS) {
+                if chunk.capacity() < 2 * size && chunks.len() < (SPARE_BYTES / size).max(SPARE_CHUNKS) {
                     chunks.push(chunk);
                 }
                 return;
@@ -142,6 +147,21 @@ impl SendBuffer {
             self.end += now.len() as u64;
             bytes = later;
         }
+    }
+
+    /// Puts a reference to bytes at the end of the unit. A few bytes are copied, which costs less than a piece of their
+    /// own.
+    pub(crate) fn share(&mut self, piece: Bytes, pool: &mut ChunkPool) {
+        if piece.len() < SHARED_MIN {
+            return self.append(&piece, pool);
+        }
+        let held = self
+            .held
+            .get_or_insert_with(|| pool.lists.pop().unwrap_or_default());
+        held.seal(self.end);
+        let start = self.end;
+        self.end += piece.len() as u64;
+        held.pieces.push_back((start, piece));
     }
 
     /// Retires the first `len` bytes: later packets cannot refer to them. Returns how many there
@@ -245,17 +265,20 @@ mod tests {
             let mut issued: Vec<(Vec<PayRef>, Vec<u8>)> = Vec::new();
             for _ in 0..300 {
                 match rand.below(4) {
-                    0 => {
+                    action @ 0..=1 => {
                         let len = if rand.below(8) == 0 {
                             rand.below(150_000)
                         } else {
                             rand.below(3000)
                         };
                         let bytes: Vec<u8> = (0..len).map(|_| rand.bits() as u8).collect();
-                        unit.append(&bytes, &mut pool);
+                        match action {
+                            0 => unit.append(&bytes, &mut pool),
+                            _ => unit.share(Bytes::copy_from_slice(&bytes), &mut pool),
+                        }
                         stream.extend(&bytes);
                     }
-                    1 => {
+                    2 => {
                         let len = rand.below(4000);
                         let want = len.min((stream.len() - retired) as u64);
                         assert_eq!(unit.retire(len, &mut pool), want);
@@ -285,6 +308,33 @@ mod tests {
                 "seed {seed}: bytes changed later"
             );
         }
+    }
+
+    #[test]
+    fn shared_memory_is_referred_to_and_given_back() {
+        let (mut unit, mut pool) = (SendBuffer::new(u64::MAX), ChunkPool::default());
+        let own = Bytes::from(vec![3; 200_000]);
+        unit.append(&[1; 10], &mut pool);
+        unit.share(own.slice(7..), &mut pool);
+        unit.append(&[2; 10], &mut pool);
+        let mut refs = Vec::new();
+        assert_eq!(unit.refer(0, 300_000, &mut refs), 10 + 199_993 + 10);
+        assert_eq!(refs[1].bytes().as_ptr(), own[7..].as_ptr(), "no copy");
+        assert!(joined(&refs) == [&[1; 10][..], &own[7..], &[2; 10]].concat());
+        unit.retire(199_000, &mut pool);
+        refs.clear();
+        assert!(!own.is_unique(), "bytes of it have yet to be retired");
+        unit.retire(1010, &mut pool);
+        assert!(own.is_unique());
+        // Larger than any chunk, it is not kept either when nobody else has it.
+        unit.share(own, &mut pool);
+        unit.clear(&mut pool);
+        assert!(
+            pool.chunks
+                .iter()
+                .flatten()
+                .all(|chunk| chunk.capacity() <= CHUNK_MAX)
+        );
     }
 
     #[test]

@@ -167,7 +167,8 @@ impl Stack {
             self.chains.state.block(slot, false);
             return Ok(false);
         }
-        self.offer(now, (handle, slot), parser, message)
+        let buffer = Buffer::after(&mut self.last_buffer, message, &[]);
+        self.offer(now, (handle, slot), parser, buffer)
     }
 
     /// Moves the next message out: the bytes of a receiving unit of a stated size, once the program has handed

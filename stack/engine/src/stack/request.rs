@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use bytes::Bytes;
 use hawser_ir::AppOp;
 use hawser_ir::abi::{Id, OPT_REUSE_PORT, Op};
 use hawser_ir::buf::{Input, NET_ZERO};
@@ -236,16 +237,48 @@ impl Stack {
     /// # Errors
     /// See [`RequestError`].
     pub fn send(&mut self, now: Instant, handle: Handle, bytes: &[u8]) -> Result<usize, RequestError> {
+        let len = self.sendable(handle, bytes.len())?;
+        let buffer = Buffer::after(&mut self.last_buffer, &bytes[..len], &[]);
+        self.send_buffer(now, handle, buffer)
+    }
+
+    /// The same without a copy: the sending unit and its packets refer to the bytes, until the program needs them no
+    /// longer. Fewer than 1,024 are copied nevertheless.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub fn send_shared(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        bytes: &Bytes,
+    ) -> Result<usize, RequestError> {
+        let len = self.sendable(handle, bytes.len())?;
+        let bytes = bytes.slice(..len);
+        let buffer = Buffer::shared(&mut self.last_buffer, &bytes);
+        self.send_buffer(now, handle, buffer)
+    }
+
+    /// How many of `len` bytes there is room for; if for none, news of room will come.
+    fn sendable(&mut self, handle: Handle, len: usize) -> Result<usize, RequestError> {
+        let slot = self.context_of(handle)?;
+        let room = len.min(self.writable(handle)).min(u32::MAX as usize);
+        if room == 0 && len > 0 {
+            self.chains.state.block(slot, false);
+        }
+        Ok(room)
+    }
+
+    fn send_buffer(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        buffer: Buffer<'_>,
+    ) -> Result<usize, RequestError> {
         let parser = self.sends()?;
         let slot = self.context_of(handle)?;
-        let len = bytes.len().min(self.writable(handle)).min(u32::MAX as usize);
-        if len == 0 {
-            if !bytes.is_empty() {
-                self.chains.state.block(slot, false);
-            }
-            return Ok(0);
-        }
-        let is_taken = self.offer(now, (handle, slot), parser, &bytes[..len])?;
+        let len = buffer.len();
+        let is_taken = len > 0 && self.offer(now, (handle, slot), parser, buffer)?;
         Ok(if is_taken { len } else { 0 })
     }
 
@@ -260,12 +293,11 @@ impl Stack {
         now: Instant,
         (handle, slot): (Handle, Slot),
         parser: usize,
-        bytes: &[u8],
+        buffer: Buffer<'_>,
     ) -> Result<bool, RequestError> {
-        let buffer = Buffer::after(&mut self.last_buffer, bytes, &[]);
         let op = Op {
             addr: buffer.addr(),
-            len: bytes.len() as u64,
+            len: buffer.len() as u64,
             ..self.op(slot)
         };
         let cause = Cause {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
@@ -48,6 +49,37 @@ pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
         Ok(())
     })?;
     assert_eq!(linux.join().map_err(|_| "the peer panicked")??, b"question");
+    Ok(())
+}
+
+/// Packets refer to what is written, until the peer has acknowledged it.
+pub(crate) fn shared_memory_arrives_and_comes_back(stage: &Stage) -> TestResult {
+    let listener = linux_listener(linux_v4())?;
+    let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
+    let linux = thread::spawn(move || -> std::io::Result<Vec<u8>> {
+        let mut got = Vec::new();
+        listener.accept()?.0.read_to_end(&mut got)?;
+        Ok(got)
+    });
+    let data = Bytes::from(pattern(3_000_000));
+    run(async {
+        let network = stage.network(&[])?;
+        let mut stream = network.connect(to).await?;
+        stream.write_all(&data[..10]).await?;
+        let mut rest = data.slice(10..);
+        stream.write_shared(&mut rest).await?;
+        assert!(rest.is_empty() && !data.is_unique(), "a reference, not a copy");
+        drop(rest);
+        stream.shutdown().await?;
+        while !data.is_unique() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let mut more = data.slice(..5000);
+        let refused = stream.write_shared(&mut more).await;
+        assert_eq!(refused.map_err(|error| error.kind()), Err(ErrorKind::BrokenPipe));
+        Ok(())
+    })?;
+    assert!(linux.join().map_err(|_| "the peer panicked")?? == data);
     Ok(())
 }
 

@@ -39,6 +39,7 @@ const TESTS: &[Test] = tests![
     polled::nothing_is_left_after_closing,
     polled::a_full_backlog_takes_no_more,
     asynchronous::a_half_closed_stream_still_receives,
+    asynchronous::shared_memory_arrives_and_comes_back,
     asynchronous::fifty_at_once,
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,

@@ -49,12 +49,14 @@ const fn pair(client: Stack, server: Stack, medium: Medium) -> Constellation {
 }
 
 /// All constellations, the baseline first.
-pub(crate) const ALL: [Constellation; 9] = [
+pub(crate) const ALL: [Constellation; 11] = [
     BASELINE,
     pair(Stack::Linux, Stack::Linux, Medium::VethPlain),
     pair(Stack::Hawser, Stack::Linux, Medium::Veth),
+    pair(Stack::ByReference, Stack::Linux, Medium::Veth),
     pair(Stack::Linux, Stack::Hawser, Medium::Veth),
     pair(Stack::Hawser, Stack::Linux, Medium::Device),
+    pair(Stack::ByReference, Stack::Linux, Medium::Device),
     pair(Stack::Linux, Stack::Hawser, Medium::Device),
     pair(Stack::Hawser, Stack::Hawser, Medium::Veth),
     pair(Stack::Smoltcp, Stack::Linux, Medium::Device),

@@ -71,6 +71,11 @@ const fn to_linux(stack: Stack) -> Constellation {
 const BARE: Kind = Kind::Bulk(both(Stack::Bare(BareWork::Copies), Medium::Memif));
 const WITH_SUMS: Kind = Kind::Bulk(both(Stack::Bare(BareWork::Sums), Medium::Memif));
 const OURS: Kind = Kind::Bulk(both(Stack::Hawser, Medium::Memif));
+const OURS_BY_REFERENCE: Kind = Kind::Bulk(Constellation {
+    client: Stack::ByReference,
+    server: Stack::Hawser,
+    medium: Medium::Memif,
+});
 const SMOLTCP: Kind = Kind::Bulk(both(Stack::Smoltcp, Medium::Memif));
 const SMOLTCP_TAP: Kind = Kind::Bulk(to_linux(Stack::Smoltcp));
 const GVISOR: Kind = Kind::Bulk(both(Stack::Gvisor, Medium::Veth));
@@ -78,13 +83,14 @@ const OURS_SMALL: Kind = Kind::Small(both(Stack::Hawser, Medium::Memif));
 const TUN_SMALL: Kind = Kind::Small(to_linux(Stack::Hawser));
 
 /// All rows, the baseline first.
-const ALL: [Kind; 13] = [
+const ALL: [Kind; 14] = [
     BARE,
     Kind::Bulk(both(Stack::Bare(BareWork::Headers), Medium::Memif)),
     WITH_SUMS,
     Kind::Testpmd(Ports::Memif),
     Kind::Testpmd(Ports::Ring),
     OURS,
+    OURS_BY_REFERENCE,
     Kind::Bulk(to_linux(Stack::Hawser)),
     Kind::Bulk(both(Stack::Hawser, Medium::Veth)),
     SMOLTCP,
@@ -95,9 +101,11 @@ const ALL: [Kind; 13] = [
 ];
 
 /// What is compared beside the baseline, and in what.
-const COMPARED: [(Kind, Kind, &str); 6] = [
+const COMPARED: [(Kind, Kind, &str); 8] = [
     (OURS, BARE, "rate"),
+    (OURS_BY_REFERENCE, BARE, "rate"),
     (OURS, WITH_SUMS, "rate"),
+    (OURS_BY_REFERENCE, WITH_SUMS, "rate"),
     (OURS_SMALL, TUN_SMALL, "packets"),
     (OURS, GVISOR, "rate"),
     (OURS, SMOLTCP_TAP, "rate"),

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
 use super::spec::{Bulk, Measured};
 use super::transport::{CHUNK, Transport};
 use crate::sys;
@@ -108,13 +110,14 @@ impl<C: Copy + Eq> Flow<C> {
 /// When a connection fails.
 pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::Result<Measured> {
     let mut flows = connect(stack, plan, flows)?;
-    let pattern = pattern();
+    let pattern = Bytes::from(pattern());
     let mut window = Window::open(plan);
     let (mut sent, mut writes, mut changed) = (0, 0, Vec::new());
     while !window.note(sent) || window.begin.elapsed() < window.until + TAIL {
         for flow in flows.iter_mut().filter(|flow| !flow.waits) {
             let at = flow.at();
-            match stack.write(flow.connection, &pattern[at..at + plan.write.min(CHUNK)])? {
+            let range = at..at + plan.write.min(CHUNK);
+            match stack.write_shared(flow.connection, pattern.slice(range))? {
                 Some(n) => {
                     flow.bytes += n as u64;
                     (sent, writes) = (sent + n as u64, writes + 1);

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hawser::host::{self, DeviceSpec, Setup};
 use hawser::{Endpoint, Handle};
 
@@ -22,6 +23,8 @@ pub(crate) struct Hawser {
     endpoint: Endpoint,
     address: IpAddr,
     sleeps: bool,
+    /// What is written is referred to, not copied.
+    by_reference: bool,
     listeners: Vec<Handle>,
     open: HashSet<Handle>,
 }
@@ -39,6 +42,7 @@ impl Hawser {
             engine,
             params,
             shards,
+            by_reference,
         } = &spec.stack
         else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -58,6 +62,7 @@ impl Hawser {
                 endpoint,
                 address: spec.address.0,
                 sleeps: spec.sleeps,
+                by_reference: *by_reference,
                 listeners: Vec::new(),
                 open: HashSet::new(),
             }
@@ -105,6 +110,13 @@ impl Transport for Hawser {
 
     fn write(&mut self, connection: Handle, bytes: &[u8]) -> io::Result<Option<usize>> {
         ready(self.endpoint.write(connection, bytes))
+    }
+
+    fn write_shared(&mut self, connection: Handle, bytes: Bytes) -> io::Result<Option<usize>> {
+        ready(match self.by_reference {
+            true => self.endpoint.write_shared(connection, &bytes),
+            false => self.endpoint.write(connection, &bytes),
+        })
     }
 
     fn shutdown(&mut self, connection: Handle) -> io::Result<()> {

@@ -41,6 +41,8 @@ pub(crate) enum StackKind {
         params: Vec<String>,
         /// Stacks beside each other on queues of the device, each in a thread of its own.
         shards: u16,
+        /// What the application writes is referred to, not copied.
+        by_reference: bool,
     },
     /// quinn on a UDP socket.
     Quinn,

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 /// Bytes of one read or write of a bulk transfer, alike for all stacks.
 pub(crate) const CHUNK: usize = 256 << 10;
 
@@ -48,6 +50,14 @@ pub(crate) trait Transport {
     /// # Errors
     /// Why the connection failed.
     fn write(&mut self, connection: Self::Connection, bytes: &[u8]) -> io::Result<Option<usize>>;
+
+    /// The same from memory that the stack may refer to in place of copying it, if it is to.
+    ///
+    /// # Errors
+    /// Why the connection failed.
+    fn write_shared(&mut self, connection: Self::Connection, bytes: Bytes) -> io::Result<Option<usize>> {
+        self.write(connection, &bytes)
+    }
 
     /// Says that nothing more will be written.
     ///
