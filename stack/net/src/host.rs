@@ -328,7 +328,8 @@ fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>, _: u16) -> Result<Qu
 
 #[cfg(feature = "dpdk")]
 fn open_dpdk(device: &str, setup: &Setup, count: u16) -> Result<Queues, OpenError> {
-    let wires = DpdkWire::open_queues(device, count).map_err(device_error)?;
+    let addresses: Vec<IpAddr> = setup.addresses.iter().map(|(ip, _)| *ip).collect();
+    let wires = DpdkWire::open_queues(device, &addresses, count).map_err(device_error)?;
     configure(wires.first().and_then(DpdkWire::interface), setup)?;
     Ok(boxed(wires, setup))
 }

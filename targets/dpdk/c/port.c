@@ -39,6 +39,7 @@ struct hw_queue {
 struct hw_port {
     uint16_t id;
     uint16_t depth;
+    int program;
     void (*free_piece)(void *bytes, void *place);
     uint16_t count;
     struct hw_queue queues[];
@@ -161,6 +162,7 @@ int hw_info(uint16_t port, struct hw_info *info) {
         .cuts = (device.tx_offload_capa & cuts) == cuts && !is_tap,
         .joins = device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TCP_LRO,
         .copies = rte_dev_bus(device.device) == rte_bus_find_by_name("vdev") && !is_shared,
+        .is_af_xdp = strcmp(device.driver_name, "net_af_xdp") == 0,
     };
     memcpy(info->mac, mac.addr_bytes, sizeof info->mac);
     return 0;
@@ -173,7 +175,7 @@ static struct rte_mempool *pool(uint16_t port, unsigned count, uint16_t place, u
     return rte_pktmbuf_pool_create(name, count, CACHE, place, room, rte_eth_dev_socket_id(port));
 }
 
-// Pools of ports that are closed, of which another port (net_ring) may still hold frames.
+// Pools of frames to send of ports that are closed, of which another port (net_ring) may still hold some.
 static struct rte_mempool *closed[64];
 static pthread_mutex_t closed_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -207,7 +209,7 @@ static int set_up(struct hw_queue *queue, const struct hw_info *info, uint16_t s
     return status < 0 ? status : rte_eth_tx_queue_setup(id, queue->number, send, socket, NULL);
 }
 
-static int start(struct hw_port *port, const struct hw_info *info, bool promiscuous) {
+static int start(struct hw_port *port, const struct hw_info *info) {
     uint16_t send = DESCRIPTORS;
     struct rte_eth_dev_info device;
     struct rte_eth_conf conf = {0};
@@ -227,8 +229,6 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
         conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
     if (info->joins)
         conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TCP_LRO;
-    // net_af_xdp keeps frames to receive in four rings of its own, and copies those to send into such frames.
-    bool is_af_xdp = strcmp(device.driver_name, "net_af_xdp") == 0;
     conf.rx_adv_conf.rss_conf.rss_hf = device.flow_type_rss_offloads & HASHED;
     if (port->count > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -236,39 +236,52 @@ static int start(struct hw_port *port, const struct hw_info *info, bool promiscu
     if (status == 0)
         status = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &port->depth, &send);
     for (uint16_t i = 0; i < port->count && status == 0; i++)
-        status = set_up(&port->queues[i], info, send, is_af_xdp ? 8 * DESCRIPTORS : 0);
+        // net_af_xdp keeps frames to receive in four rings of its own, and copies those to send into such frames.
+        status = set_up(&port->queues[i], info, send, info->is_af_xdp ? 8 * DESCRIPTORS : 0);
     if (status == 0)
         status = rte_eth_dev_start(port->id);
-    if (status < 0)
+    // What drivers set on an interface of the host stays when the process is killed: the caller has it receive all.
+    if (status < 0 || info->interface != 0)
         return status;
     // Neighbours are solicited by multicast (RFC 4861).
-    status = promiscuous ? rte_eth_promiscuous_enable(port->id) : rte_eth_allmulticast_enable(port->id);
+    status = rte_eth_allmulticast_enable(port->id);
     // A driver that has no such thing receives all.
     return status == -ENOTSUP ? 0 : status;
 }
 
 static void free_port(struct hw_port *port) {
     for (uint16_t i = 0; i < port->count; i++) {
-        free_pool(port->queues[i].arrivals);
+        // net_af_xdp gives none back that its rings hold, and nobody else has any.
+        rte_mempool_free(port->queues[i].arrivals);
         free_pool(port->queues[i].heads);
         free_pool(port->queues[i].pieces);
     }
     free(port);
 }
 
-int hw_open(uint16_t id, const struct hw_info *info, uint16_t count, bool promiscuous,
+static void give_up(uint16_t id, int program) {
+    // The driver looks for a program to detach, and must find none: ours it cannot.
+    if (program >= 0)
+        close(program);
+    hw_remove(id);
+}
+
+int hw_open(uint16_t id, const struct hw_info *info, uint16_t count, int program,
             void (*free_piece)(void *bytes, void *place), struct hw_port **opened) {
     struct hw_port *port = calloc(1, sizeof *port + count * sizeof *port->queues);
-    if (port == NULL)
+    if (port == NULL) {
+        give_up(id, program);
         return -ENOMEM;
+    }
     port->id = id;
+    port->program = program;
     port->free_piece = free_piece;
     port->count = count;
     for (uint16_t i = 0; i < count; i++)
         port->queues[i] = (struct hw_queue){.port = port, .number = i};
-    int status = start(port, info, promiscuous);
+    int status = start(port, info);
     if (status < 0) {
-        hw_remove(id);
+        give_up(id, program);
         free_port(port);
         return status;
     }
@@ -293,7 +306,7 @@ static void close_port(struct hw_port *port) {
         }
     }
     rte_eth_dev_stop(port->id);
-    hw_remove(port->id);
+    give_up(port->id, port->program);
     free_port(port);
 }
 
@@ -306,7 +319,8 @@ static void close_now(void *argument) {
 // In the thread for interrupts, where net_memif takes leave of its peer as well: it frees then what it closes here.
 void hw_close(struct hw_port *port) {
     struct closing closing = {.port = port};
-    if (sem_init(&closing.is_done, 0, 0) < 0 || rte_eal_alarm_set(1, close_now, &closing) < 0) {
+    // net_af_xdp asks for its interface by number, in the thread's namespace.
+    if (port->program >= 0 || sem_init(&closing.is_done, 0, 0) < 0 || rte_eal_alarm_set(1, close_now, &closing) < 0) {
         close_port(port);
         return;
     }

@@ -24,8 +24,8 @@ struct hw_info {
     // Pieces that a frame to send may have.
     uint16_t pieces;
     // The port completes checksums of TCP and UDP; it verifies them; it cuts super-segments of TCP; it may join what it
-    // receives to such; the processor moves its bytes, so that they may lie anywhere.
-    bool sums, verifies, cuts, joins, copies;
+    // receives to such; the processor moves its bytes, so that they may lie anywhere; it stands on AF_XDP sockets.
+    bool sums, verifies, cuts, joins, copies, is_af_xdp;
 };
 
 // A received frame.
@@ -60,9 +60,10 @@ int hw_probe(const char *device, uint16_t *port);
 void hw_remove(uint16_t port);
 int hw_info(uint16_t port, struct hw_info *info);
 
-// Opens a port with so many queues: `free_piece` is called when nothing refers to a piece of payload any more, with what
-// `hw_refer` has returned for it, by any thread.
-int hw_open(uint16_t port, const struct hw_info *info, uint16_t count, bool promiscuous,
+// Opens a port with so many queues, or has its driver give it up: `free_piece` is called when nothing refers to a piece of
+// payload any more, with what `hw_refer` has returned for it, by any thread. `program` is the link of an XDP program, or below
+// 0; it is closed before the driver gives the port up.
+int hw_open(uint16_t port, const struct hw_info *info, uint16_t count, int program,
             void (*free_piece)(void *bytes, void *place), struct hw_port **opened);
 void hw_close(struct hw_port *port);
 int hw_counts(const struct hw_port *port, struct hw_counts *counts);

@@ -43,7 +43,7 @@ pub enum OpenError {
     /// The port has fewer queues than it is to be opened with.
     #[error(
         "the port `{device}` has no more queues than {queues}, and {wanted} are needed: ask for fewer shards, or give it more \
-         where its driver takes that (net_af_packet: qpairs=N; net_vhost: queues=N; net_virtio_user: queues=N,cq=1)"
+         where its driver takes that (net_af_packet: qpairs=N; net_af_xdp: queue_count=N; net_vhost: queues=N; net_virtio_user: queues=N,cq=1)"
     )]
     Queues {
         /// The device.
@@ -53,11 +53,23 @@ pub enum OpenError {
         /// How many it is to have.
         wanted: u16,
     },
+    /// The port's interface gets no eBPF program, which its AF_XDP sockets take.
+    #[error("the port `{device}` has AF_XDP sockets, which take an eBPF program: {error}")]
+    Program {
+        /// The device.
+        device: String,
+        /// Why.
+        #[source]
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The interface that the port stands on is none for a stack.
     #[error(transparent)]
     Interface(#[from] hawser_host::OpenError),
     /// The port does not start.
-    #[error("DPDK cannot set up the port `{device}` ({error}): {messages}")]
+    #[error(
+        "DPDK cannot set up the port `{device}` ({error}): {messages}{}",
+        hint(device)
+    )]
     Port {
         /// The device.
         device: String,
@@ -76,6 +88,17 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
+}
+
+/// What a driver does not say.
+fn hint(device: &str) -> &'static str {
+    match device.starts_with("net_af_xdp") {
+        true => {
+            "; some versions of this driver keep the sockets of a port that was closed: a process has one port on an interface, \
+             once"
+        }
+        false => "",
+    }
 }
 
 impl OpenError {

@@ -4,6 +4,7 @@
 //! * [`DpdkWire`]: the wire
 //! * `environment`: DPDK itself, which a process starts once
 //! * `port` and `c/`: a port, its queues and its memory
+//! * `program`: what redirects frames to a port's AF_XDP sockets
 //!
 //! `unsafe` is confined to `port`, which calls C.
 #![cfg(feature = "dpdk")]
@@ -15,6 +16,7 @@ mod error;
 mod pace;
 #[allow(unsafe_code)] // It calls C.
 mod port;
+mod program;
 mod wire;
 
 pub use error::OpenError;

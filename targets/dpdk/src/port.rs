@@ -8,6 +8,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub(crate) struct Info {
     pub(crate) joins: bool,
     /// The processor moves its bytes, so that they may lie anywhere.
     pub(crate) copies: bool,
+    /// It stands on AF_XDP sockets, which take a program on its interface.
+    pub(crate) is_af_xdp: bool,
 }
 
 /// `struct hw_received`.
@@ -74,7 +77,7 @@ unsafe extern "C" {
         port: u16,
         info: *const Info,
         count: u16,
-        promiscuous: bool,
+        program: c_int,
         free_piece: extern "C" fn(*mut c_void, *mut c_void),
         opened: *mut *mut c_void,
     ) -> c_int;
@@ -151,11 +154,12 @@ impl Probed {
         Ok(info)
     }
 
-    /// Opens it with so many queues, no more than it can have.
-    pub(crate) fn open(self, info: &Info, count: u16, promiscuous: bool) -> io::Result<Vec<Queue>> {
+    /// Opens it with so many queues, no more than it can have. `program` is the link of what redirects frames to its sockets.
+    pub(crate) fn open(self, info: &Info, count: u16, program: Option<OwnedFd>) -> io::Result<Vec<Queue>> {
         let mut opened = ptr::null_mut();
-        // SAFETY: the port is there, and is C's from now on: it removes it where it does not open.
-        let status = unsafe { hw_open(self.0, info, count, promiscuous, free_piece, &raw mut opened) };
+        let program = program.map_or(-1, IntoRawFd::into_raw_fd);
+        // SAFETY: the port and the link are there, and are C's from now on: it ends them where it does not open.
+        let status = unsafe { hw_open(self.0, info, count, program, free_piece, &raw mut opened) };
         std::mem::forget(self);
         check(status)?;
         let opened = NonNull::new(opened).ok_or(io::ErrorKind::OutOfMemory)?;

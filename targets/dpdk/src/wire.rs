@@ -1,8 +1,10 @@
 //! Ethernet through a port of DPDK.
 
 use std::io;
+use std::net::IpAddr;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::net::Sum;
@@ -14,6 +16,7 @@ use crate::OpenError;
 use crate::environment;
 use crate::pace::Pace;
 use crate::port::{BATCH, Batch, Frame, Info, Probed, Queue};
+use crate::program;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -21,6 +24,8 @@ const ETHERNET: usize = 14;
 const SMALL: usize = 256;
 /// Frames that wait for a port that is full, at most: the rest waits in the stack.
 const WAITING: usize = 64;
+/// How long AF_XDP sockets of a process that has ended have their queues at most.
+const RELEASE: Duration = Duration::from_secs(1);
 
 /// A port of DPDK: one more host on the link that the port is on.
 ///
@@ -47,7 +52,15 @@ pub struct DpdkWire {
     caps: Caps,
     counters: WireCounters,
     pace: Pace,
-    interface: Option<Interface>,
+    stand: Option<Arc<Stand>>,
+}
+
+/// The host's interface that a port stands on.
+#[derive(Debug)]
+struct Stand {
+    interface: Interface,
+    #[expect(dead_code, reason = "to hold it is its use")]
+    promiscuous: OwnedFd,
 }
 
 impl DpdkWire {
@@ -58,16 +71,17 @@ impl DpdkWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(device: &str) -> Result<DpdkWire, OpenError> {
-        let mut wires = DpdkWire::open_queues(device, 1)?;
+        let mut wires = DpdkWire::open_queues(device, &[], 1)?;
         Ok(wires.remove(0))
     }
 
     /// The same with several queues, each a wire. By which of them a frame comes is the port's affair: adapters go by a hash
-    /// of addresses and ports.
+    /// of addresses and ports. `addresses` are the stack's: where a program on the interface tells frames apart (`net_af_xdp`),
+    /// questions for their Ethernet address reach the stack, all others the kernel.
     ///
     /// # Errors
     /// Also [`OpenError::Queues`].
-    pub fn open_queues(device: &str, count: u16) -> Result<Vec<DpdkWire>, OpenError> {
+    pub fn open_queues(device: &str, addresses: &[IpAddr], count: u16) -> Result<Vec<DpdkWire>, OpenError> {
         // DPDK does not survive all that it could be given: `bus=vdev` in place of a name.
         let name = device.split(',').next().unwrap_or_default();
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
@@ -78,6 +92,22 @@ impl DpdkWire {
             return Err(OpenError::Name(device.to_owned()));
         }
         environment::start()?;
+        let begin = std::time::Instant::now();
+        loop {
+            match DpdkWire::try_open(device, addresses, count) {
+                // The kernel releases what a process that has ended had open in the background: its sockets may still have
+                // the queues, and the driver does not say so.
+                Err(OpenError::Port { .. })
+                    if name.starts_with("net_af_xdp") && begin.elapsed() < RELEASE =>
+                {
+                    std::thread::sleep(RELEASE / 20);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_open(device: &str, addresses: &[IpAddr], count: u16) -> Result<Vec<DpdkWire>, OpenError> {
         let (probed, messages) = environment::with_messages(|| Probed::new(device));
         let probed = probed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenError::Busy(device.to_owned()),
@@ -102,21 +132,25 @@ impl DpdkWire {
                 wanted: count,
             });
         }
-        let is_shared = info.interface != 0;
-        let (queues, messages) = environment::with_messages(|| probed.open(&info, count, is_shared));
+        let program = info
+            .is_af_xdp
+            .then(|| program::attach(device, info.interface, addresses, count))
+            .transpose()?;
+        let (queues, messages) = environment::with_messages(|| probed.open(&info, count, program));
         let queues = queues.map_err(|error| OpenError::Port {
             device: device.to_owned(),
             error,
             messages,
         })?;
         let (mut own, mut mtu) = (info.mac, u32::from(info.mtu));
-        let interface = is_shared
-            .then(|| Interface::numbered(info.interface))
+        let stand = (info.interface != 0)
+            .then(|| Stand::on(info.interface))
             .transpose()?;
-        if let Some(interface) = &interface {
-            own = interface.neighbour();
-            mtu = mtu.min(interface.mtu);
+        if let Some(stand) = &stand {
+            own = stand.interface.neighbour();
+            mtu = mtu.min(stand.interface.mtu);
         }
+        let stand = stand.map(Arc::new);
         let caps = Caps {
             medium: Medium::Ethernet(own),
             mtu,
@@ -128,16 +162,11 @@ impl DpdkWire {
         };
         let wires = queues
             .into_iter()
-            .map(|queue| DpdkWire::new(queue, &info, caps.clone(), interface.clone()));
+            .map(|queue| DpdkWire::new(queue, &info, caps.clone(), stand.clone()));
         wires.collect()
     }
 
-    fn new(
-        queue: Queue,
-        info: &Info,
-        caps: Caps,
-        interface: Option<Interface>,
-    ) -> Result<DpdkWire, OpenError> {
+    fn new(queue: Queue, info: &Info, caps: Caps, stand: Option<Arc<Stand>>) -> Result<DpdkWire, OpenError> {
         Ok(DpdkWire {
             batch: Batch::default(),
             tails: Vec::new(),
@@ -150,7 +179,7 @@ impl DpdkWire {
             caps,
             counters: WireCounters::default(),
             pace: Pace::new().map_err(OpenError::io("make a timer"))?,
-            interface,
+            stand,
         })
     }
 
@@ -166,7 +195,7 @@ impl DpdkWire {
     /// The name of the host's interface that the port stands on, if it does.
     #[must_use]
     pub fn interface(&self) -> Option<&str> {
-        self.interface.as_ref().map(|interface| interface.name.as_str())
+        self.stand.as_ref().map(|stand| stand.interface.name.as_str())
     }
 
     /// Counts since it was opened. How many system calls a driver makes is not known.
@@ -245,6 +274,17 @@ impl DpdkWire {
         if done > 0 {
             self.pace.busy(Clock.now());
         }
+    }
+}
+
+impl Stand {
+    fn on(interface: u32) -> Result<Stand, OpenError> {
+        let interface = Interface::numbered(interface)?;
+        let promiscuous = interface.promiscuous()?;
+        Ok(Stand {
+            interface,
+            promiscuous,
+        })
     }
 }
 

@@ -127,7 +127,7 @@ struct {
     int (*max_entries)[1];
     uint32_t *key;
     uint32_t *value;
-} sockets HW_SECTION(".maps");
+} xsks_map HW_SECTION(".maps");
 
 struct {
     int (*type)[1]; /* BPF_MAP_TYPE_HASH */
@@ -170,7 +170,7 @@ HW_INLINE uint64_t hw_padded(uint64_t len) {
 /* The frame is for the stack, as it is. */
 HW_INLINE int hw_pass(struct xdp_md *context, hw_front *front) {
     __sync_fetch_and_add(&front->passed, 1);
-    return (int)hw_redirect(&sockets, context->rx_queue_index, HW_XDP_PASS);
+    return (int)hw_redirect(&xsks_map, context->rx_queue_index, HW_XDP_PASS);
 }
 
 HW_INLINE void hw_release(hw_front *front, uint64_t turn) {

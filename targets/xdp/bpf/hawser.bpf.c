@@ -44,7 +44,7 @@ struct {
     __uint(max_entries, 1);
     __type(key, __u32);
     __type(value, __u32);
-} sockets SEC(".maps");
+} xsks_map SEC(".maps");
 
 // The stack's IP addresses.
 struct {
@@ -53,6 +53,11 @@ struct {
     __type(key, struct address);
     __type(value, __u8);
 } addresses SEC(".maps");
+
+// By these, and by the names of the map above and of the program for whole frames, libxdp knows a program that is attached
+// already, into whose map it may put sockets; how many have a share in it, it counts here.
+volatile int refcnt = 1;
+__uint(xsk_prog_version, 1) SEC("xdp_metadata");
 
 // Where frames to the stack's Ethernet address go first, if it is there: chains in front of the stack (`front.h`).
 struct {
@@ -100,15 +105,16 @@ static __always_inline int judge(struct xdp_md *context, bool is_whole) {
     if (is_for_group ? is_question(ethernet, end) : is_own(ethernet->h_dest)) {
         if (is_whole && !is_for_group)
             bpf_tail_call(context, &front, 0);
-        return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
+        return bpf_redirect_map(&xsks_map, context->rx_queue_index, XDP_PASS);
     }
     return XDP_PASS;
 }
 
 // For frames that fit a buffer.
 SEC("xdp")
-int whole(struct xdp_md *context) {
-    return judge(context, true);
+int xsk_def_prog(struct xdp_md *context) {
+    // libxdp looks among the maps that the program refers to.
+    return refcnt == 0 ? XDP_PASS : judge(context, true);
 }
 
 // For those that take several.

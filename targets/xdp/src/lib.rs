@@ -6,7 +6,7 @@
 //! for devices with zero copy; in bulk on a veth pair, a packet socket ([`hawser_host::PacketWire`]) carries more.
 //!
 //! * [`XdpWire`]: the wire
-//! * `program` and `bpf/`: which frames are the stack's, in the kernel
+//! * `program` and `bpf/`: which frames are the stack's, in the kernel; [`attach_for_libxdp`] is that alone, for sockets of others
 //! * `front` and `bpf/front.h`: chains of the stack's program in the kernel, while the stack sleeps
 //! * `socket`: the AF_XDP socket and its four rings
 //!
@@ -25,4 +25,5 @@ mod wire;
 
 pub use error::OpenError;
 pub use front::{ChainsError, chains_in_kernel};
+pub use program::attach_for_libxdp;
 pub use wire::{Mode, XdpOptions, XdpWire};

@@ -17,6 +17,8 @@ use crate::error::About;
 
 /// The compiled program.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hawser.bpf.o"));
+/// What it is called in the kernel: by the beginning, libxdp knows its map of variables.
+const NAME: &str = "xsk_def_hawser";
 /// How many addresses the program has room for: `MAX_ADDRESSES` of `bpf/`.
 const MAX_ADDRESSES: usize = 64;
 /// Numbers of <errno.h>.
@@ -32,22 +34,30 @@ pub(crate) struct Program {
 
 impl Program {
     /// Loads the program for frames to `own` and questions for `addresses`; `in_pieces`, if frames may take more than one
-    /// buffer. The interface has so many queues.
+    /// buffer. There are to be as many sockets as the interface has receive queues.
     pub(crate) fn load(
         interface: &Interface,
         own: [u8; 6],
         addresses: &[IpAddr],
         in_pieces: bool,
-        queues: u16,
+        sockets: u16,
     ) -> Result<Program, OpenError> {
+        let queues = interface.receive_queues()?;
+        if queues != u32::from(sockets) {
+            return Err(OpenError::Queues {
+                name: interface.name.clone(),
+                queues,
+                count: sockets,
+            });
+        }
         if addresses.len() > MAX_ADDRESSES {
             let (name, count) = (interface.name.clone(), addresses.len());
             return Err(OpenError::Addresses { name, count });
         }
-        let name = if in_pieces { "pieces" } else { "whole" };
+        let name = if in_pieces { "pieces" } else { "xsk_def_prog" };
         // What libbpf would print is in the error.
         let print = set_print(None);
-        let object = open(name, own, queues).and_then(|object| object.load());
+        let object = open(name, own, sockets).and_then(|object| object.load());
         set_print(print);
         let program = object.map(|object| Program { object, name });
         program
@@ -69,7 +79,7 @@ impl Program {
     /// Has frames of a queue redirected to a socket.
     pub(crate) fn redirect_to(&self, queue: u16, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = socket.as_raw_fd().to_ne_bytes();
-        self.update("sockets", &u32::from(queue).to_ne_bytes(), &socket)
+        self.update("xsks_map", &u32::from(queue).to_ne_bytes(), &socket)
             .map_err(io::Error::other)
     }
 
@@ -146,14 +156,29 @@ impl Program {
 /// The program, attached for as long as this is there.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    #[expect(dead_code, reason = "to hold it is its use")]
     link: OwnedFd,
     /// In the interface's driver.
     pub(crate) is_native: bool,
 }
 
+/// Attaches the program to an interface for AF_XDP sockets that others open by libxdp, as DPDK does: that library takes it for
+/// its own, and puts each of them into its map. There are to be `count`, as many as the interface has receive queues. It is
+/// attached until the descriptor that is returned is closed, however that happens.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn attach_for_libxdp(
+    interface: &Interface,
+    own: [u8; 6],
+    addresses: &[IpAddr],
+    count: u16,
+) -> Result<OwnedFd, OpenError> {
+    let program = Program::load(interface, own, addresses, false, count)?;
+    Ok(program.attach(interface, false)?.link)
+}
+
 fn open(name: &str, own: [u8; 6], queues: u16) -> libbpf_rs::Result<libbpf_rs::OpenObject> {
-    let mut object = ObjectBuilder::default().name("hawser_xdp")?.open_memory(OBJECT)?;
+    let mut object = ObjectBuilder::default().name(NAME)?.open_memory(OBJECT)?;
     for mut program in object.progs_mut() {
         let is_wanted = program.name() == name;
         program.set_autoload(is_wanted);
@@ -161,7 +186,7 @@ fn open(name: &str, own: [u8; 6], queues: u16) -> libbpf_rs::Result<libbpf_rs::O
     for mut map in object.maps_mut() {
         if map.name() == ".rodata.choices" {
             map.set_initial_value(&own)?;
-        } else if map.name() == "sockets" {
+        } else if map.name() == "xsks_map" {
             map.set_max_entries(queues.into())?;
         }
     }

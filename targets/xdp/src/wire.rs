@@ -155,11 +155,6 @@ impl XdpWire {
     pub fn open_queues(name: &str, options: &XdpOptions, count: u16) -> Result<Vec<XdpWire>, OpenError> {
         let interface = Interface::read(name)?;
         let about = About(name);
-        let queues = interface.receive_queues()?;
-        if queues != u32::from(count) {
-            let name = name.to_owned();
-            return Err(OpenError::Queues { name, queues, count });
-        }
         let own = options.mac.unwrap_or_else(|| interface.neighbour());
         let frame = interface.mtu + ETHERNET;
         let [small, large] = BUFFER_BYTES;

@@ -1,5 +1,7 @@
 //! Streams against Linux's own TCP over ports of DPDK: on a packet socket, and with a TAP device. No privilege is needed.
 
+#[path = "../linux/against_linux.rs"]
+mod against_linux;
 #[path = "../linux/asynchronous.rs"]
 mod asynchronous;
 #[path = "../linux/polled.rs"]
@@ -18,33 +20,10 @@ mod stage;
 use std::process::ExitCode;
 
 use hawser_net::host::netns::{Namespace, Netlink, enter_user_namespace};
-use hawser_testing::{is_listing, run, skip, tests};
+use hawser_testing::{is_listing, run, skip};
 
+use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
 use stage::{Medium, Stage, TestResult};
-
-/// Name and body.
-type Test = (&'static str, fn(&Stage) -> TestResult);
-
-const AGAINST_LINUX: &[Test] = tests![
-    polled::linux_echoes_what_we_send,
-    polled::we_echo_what_linux_sends,
-    polled::a_closed_port_refuses,
-    polled::an_address_in_use_is_refused,
-    polled::a_reset_is_an_error,
-    polled::our_reset_is_an_error_for_linux,
-    polled::a_slow_linux_stops_us,
-    polled::linux_half_closes_and_still_receives,
-    polled::a_close_right_after_reading_is_orderly,
-    polled::nothing_is_left_after_closing,
-    polled::a_full_backlog_takes_no_more,
-    asynchronous::a_half_closed_stream_still_receives,
-    asynchronous::fifty_at_once,
-    asynchronous::a_slow_reader_stops_the_sender,
-    asynchronous::no_answer_times_out,
-];
-
-/// Over each of a port's queues.
-const OF_SHARDS: &[Test] = tests![shards::linux_reaches_them_all, shards::they_reach_linux,];
 
 fn main() -> ExitCode {
     if !is_listing()

@@ -2,6 +2,7 @@
 //!
 //! What the system does not permit is skipped, with the reason printed.
 
+mod against_linux;
 mod asynchronous;
 mod attach;
 mod capture;
@@ -20,29 +21,11 @@ use std::process::ExitCode;
 use hawser_net::host::netns::{Namespace, Netlink, enter_user_namespace};
 use hawser_testing::{is_listing, run, skip, tests};
 
+use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
 use stage::{Medium, Stage, TestResult};
 
-/// Name and body.
-type Test = (&'static str, fn(&Stage) -> TestResult);
-
-const TESTS: &[Test] = tests![
-    polled::linux_echoes_what_we_send,
-    polled::we_echo_what_linux_sends,
-    polled::a_closed_port_refuses,
-    polled::an_address_in_use_is_refused,
-    polled::a_reset_is_an_error,
-    polled::our_reset_is_an_error_for_linux,
-    polled::a_slow_linux_stops_us,
-    polled::linux_half_closes_and_still_receives,
-    polled::a_close_right_after_reading_is_orderly,
+const OTHERS: &[Test] = tests![
     polled::a_small_ring_loses_nothing_for_good,
-    polled::nothing_is_left_after_closing,
-    polled::a_full_backlog_takes_no_more,
-    asynchronous::a_half_closed_stream_still_receives,
-    asynchronous::shared_memory_arrives_and_comes_back,
-    asynchronous::fifty_at_once,
-    asynchronous::a_slow_reader_stops_the_sender,
-    asynchronous::no_answer_times_out,
     messages::two_stacks_call_each_other,
     messages::linux_calls_by_frames,
     queue::a_short_call_overtakes_what_waits_for_a_slow_device,
@@ -56,8 +39,6 @@ const TESTS: &[Test] = tests![
     crowd::a_thousand_opened_by_linux,
     crowd::ten_thousand_opened_here,
     crowd::ten_thousand_opened_by_linux,
-    shards::linux_reaches_them_all,
-    shards::they_reach_linux,
     shards::a_global_context_is_one_for_all,
     shards::a_shard_that_waits_is_woken,
     shards::a_program_of_one_shard_is_refused,
@@ -84,7 +65,8 @@ fn main() -> ExitCode {
         println!("the limit of open files stays as it is: {error}");
     }
     let over = |medium| {
-        TESTS.iter().map(move |&(name, test)| {
+        let tests = [AGAINST_LINUX, OF_SHARDS, OTHERS].concat();
+        tests.into_iter().map(move |(name, test)| {
             let name = format!("{name} over {medium:?}");
             (name.clone(), move || judge(&name, medium, test))
         })

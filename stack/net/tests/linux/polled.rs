@@ -37,6 +37,7 @@ pub(crate) fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8])
 }
 
 pub(crate) fn linux_echoes_what_we_send(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
     for address in [linux_v4(), linux_v6()] {
         let listener = linux_listener(address)?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());
@@ -44,7 +45,6 @@ pub(crate) fn linux_echoes_what_we_send(stage: &Stage) -> TestResult {
             let (stream, _) = listener.accept()?;
             std::io::copy(&mut stream.try_clone()?, &mut &stream)
         });
-        let mut endpoint = stage.endpoint(&[])?;
         let connection = endpoint.connect(to)?;
         poll_until(&mut endpoint, "the connection", |e| {
             Ok(e.connected(connection)?.then_some(()))

@@ -43,6 +43,9 @@ pub(crate) enum Medium {
     /// The same on three of them.
     #[allow(dead_code, reason = "for the tests of tests/dpdk")]
     DpdkPacketQueues,
+    /// A port of DPDK on an AF_XDP socket, where eBPF can be loaded.
+    #[allow(dead_code, reason = "for the tests of tests/xdp")]
+    DpdkXdp,
     /// A port of DPDK that has a TAP device.
     #[allow(dead_code, reason = "for the tests of tests/dpdk")]
     DpdkTap,
@@ -63,6 +66,7 @@ impl Stage {
             Medium::XdpChains => DeviceSpec::XdpChains(DEVICE.to_owned()),
             Medium::DpdkPacket => DeviceSpec::Dpdk(port("net_af_packet")),
             Medium::DpdkPacketQueues => DeviceSpec::Dpdk(port("net_af_packet") + ",qpairs=3"),
+            Medium::DpdkXdp => DeviceSpec::Dpdk(port("net_af_xdp")),
             Medium::DpdkTap => DeviceSpec::Dpdk(port("net_tap")),
         };
         let mut setup = Setup::new(device, (hawser_v4(), 24));
@@ -79,7 +83,8 @@ impl Stage {
             | Medium::XdpChains
             | Medium::XdpQueues
             | Medium::DpdkPacket
-            | Medium::DpdkPacketQueues => {
+            | Medium::DpdkPacketQueues
+            | Medium::DpdkXdp => {
                 let mut netlink = Netlink::open()?;
                 match medium {
                     Medium::XdpQueues => add_veth_with_queues()?,

@@ -136,8 +136,13 @@ pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
 /// Queues of ports in shared memory: what one is sent comes by the one of its number at the other end.
 pub(crate) fn queues_carry_frames_apart() -> TestResult {
     let socket = named("hawser-memif-test-");
-    let open =
-        |role: &str| DpdkWire::open_queues(&format!("{},role={role},socket={socket}", named("net_memif")), 3);
+    let open = |role: &str| {
+        DpdkWire::open_queues(
+            &format!("{},role={role},socket={socket}", named("net_memif")),
+            &[],
+            3,
+        )
+    };
     let (mut server, mut client) = (open("server")?, open("client")?);
     carry(&mut client[0], Some(&mut server[0]), &many(1))?;
     let named: Vec<TxFrame> = (0..3u8).map(|number| frame(&[&[number; 400]])).collect();

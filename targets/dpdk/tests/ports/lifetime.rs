@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_dpdk::DpdkWire;
+use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::{TunOptions, TunWire};
 use hawser_testing::{TestResult, skip};
 
@@ -24,28 +25,28 @@ pub(crate) fn hold(device: &str) -> ExitCode {
     }
 }
 
-/// Its TAP device is gone, and so is the folder that DPDK makes for each process.
-pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
-    if TunWire::open("probe0", TunOptions::default()).is_err() {
-        skip("what is left of a TAP device", "/dev/net/tun may not be opened");
-        return Ok(());
-    }
+/// Looks at what is there while a process has a port on a device, kills that process, and waits until what is there is as
+/// before.
+fn killed(device: &str, shown: impl Fn() -> TestResult<String>, held: &[&str]) -> TestResult {
+    let before = shown()?;
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["hold", "net_tap0,iface=held0"])
+        .args(["hold", device])
         .stdout(Stdio::piped())
         .spawn()?;
     let mut line = String::new();
     let output = child.stdout.take().ok_or("it was piped")?;
     BufReader::new(output).read_line(&mut line)?;
     assert_eq!(line, "open\n");
-    let interfaces = || Command::new("ip").args(["-o", "link"]).output();
-    let is_there = || TestResult::Ok(String::from_utf8(interfaces()?.stdout)?.contains("held0"));
-    assert!(is_there()?);
+    let meanwhile = shown()?;
+    for part in held {
+        assert!(meanwhile.contains(part), "{part} is not in {meanwhile}");
+    }
     child.kill()?;
     child.wait()?;
     let begin = Instant::now();
-    while is_there()? {
-        assert!(begin.elapsed() < Duration::from_secs(5), "held0 is still there");
+    while shown()? != before {
+        let limit = Duration::from_secs(5);
+        assert!(begin.elapsed() < limit, "{}\nis not\n{before}", shown()?);
         std::thread::sleep(Duration::from_millis(10));
     }
     for folder in ["/run/dpdk", "/tmp/dpdk"] {
@@ -53,4 +54,36 @@ pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
         assert!(!folder.exists(), "{}", folder.display());
     }
     Ok(())
+}
+
+/// What iproute2's `ip` shows.
+pub(crate) fn ip(arguments: &str) -> TestResult<String> {
+    let output = Command::new("ip").args(arguments.split(' ')).output()?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Its TAP device is gone, and so is the folder that DPDK makes for each process.
+pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
+    if TunWire::open("probe0", TunOptions::default()).is_err() {
+        skip("what is left of a TAP device", "/dev/net/tun may not be opened");
+        return Ok(());
+    }
+    killed("net_tap0,iface=held0", || ip("-oneline link"), &["held0"])
+}
+
+/// An interface that was there before is as it was.
+pub(crate) fn a_killed_process_leaves_an_interface_as_it_was() -> TestResult {
+    on_an_interface("net_af_packet76", &["promiscuity 1"])
+}
+
+/// The same for a port of any driver, of which `held` shows on its interface.
+pub(crate) fn on_an_interface(port: &str, held: &[&str]) -> TestResult {
+    let mut netlink = Netlink::open()?;
+    netlink.add_veth("cable0", "cable1", &Namespace::current()?)?;
+    for name in ["cable1", "cable0"] {
+        netlink.bring_up(name)?;
+        netlink.settle(name)?;
+    }
+    let shown = || ip("-details link show cable0");
+    killed(&format!("{port},iface=cable0"), shown, held)
 }

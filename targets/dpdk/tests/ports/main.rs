@@ -30,6 +30,7 @@ const TESTS: &[Test] = tests![
     refusal::a_device_in_use_stays,
     refusal::an_interface_that_is_down_is_named,
     lifetime::a_killed_process_leaves_nothing,
+    lifetime::a_killed_process_leaves_an_interface_as_it_was,
 ];
 
 fn main() -> ExitCode {

@@ -60,7 +60,7 @@ pub(crate) fn without_privilege_what_helps_is_named() -> TestResult {
 pub(crate) fn a_port_of_one_queue_has_no_second() -> TestResult {
     Netlink::open()?.bring_up("lo")?;
     let device = "net_af_packet78,iface=lo";
-    let error = DpdkWire::open_queues(device, 2).err().ok_or("it opens")?;
+    let error = DpdkWire::open_queues(device, &[], 2).err().ok_or("it opens")?;
     let is_named = matches!(
         error,
         OpenError::Queues {

@@ -139,7 +139,7 @@ impl Ahead {
         socket: BorrowedFd<'_>,
     ) -> Result<Ahead, ChainsError> {
         let map = |name| program.map(name).map_err(ChainsError::Load);
-        let chains = Chains::load(module, c, &[map("sockets")?, map("addresses")?])?;
+        let chains = Chains::load(module, c, &[map("xsks_map")?, map("addresses")?])?;
         let bell = chains.bell()?;
         let readiness = epoll::create(CreateFlags::CLOEXEC).map_err(unheard)?;
         for fd in [socket, bell.as_fd()] {

@@ -211,10 +211,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "targets/xdp",
         to: &["stack/engine", "targets/host", "targets/capabilities", "lang/ir"],
     },
-    // A wire of the host by DPDK reads interfaces as the host's others do.
+    // A wire of the host by DPDK reads interfaces as the host's others do, and for AF_XDP sockets that DPDK opens attaches
+    // the same program.
     Rule {
         from: "targets/dpdk",
-        to: &["stack/engine", "targets/host"],
+        to: &["stack/engine", "targets/host", "targets/xdp"],
     },
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
@@ -437,6 +438,7 @@ mod tests {
             ("targets/host", "stack/engine"),
             ("targets/xdp", "targets/host"),
             ("targets/dpdk", "targets/host"),
+            ("targets/dpdk", "targets/xdp"),
             ("targets/sim", "lang/ir"),
             ("hawser", "targets/capabilities"),
             ("stack/engine", "lang/ir"),

@@ -170,7 +170,7 @@ fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
             .any(|listed| listed.trim() == name)
     };
     tree.rust_under(folder).any(|(path, text)| {
-        path.ends_with("/main.rs") && lists(text, &format!("{module}::{test}"))
+        path.contains("/tests/") && lists(text, &format!("{module}::{test}"))
             || path.ends_with(&format!("/tests/{module}.rs")) && lists(text, test)
     })
 }
