@@ -164,8 +164,8 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
 
 /// The same in several shards: stacks with the same addresses, each on a queue of the device, which share out its
 /// connections. Each is to be driven by a thread of its own ([`Network::start`](crate::Network::start)): listeners are
-/// opened in all of them, and connections to peers in any. All of them are to be driven as long as any has something to do:
-/// what comes by a queue that nobody drives is lost, whichever shard it is for.
+/// opened in all of them, and connections to peers in any. Each is
+/// to be driven or dropped: what comes by the queue of one that is there and not driven is lost, whichever shard it is for.
 ///
 /// # Errors
 /// Also where the program runs in one shard alone (`hawser check --target` says why), and where the device has too few queues.
@@ -187,8 +187,8 @@ pub fn open_shards(
     let steering: Vec<Steering> = steering.collect();
     let (queues, place) = open_device(&**program, setup, &steering)?;
     let seed = random_seed()?;
-    let (exchange, arrived) =
-        Exchange::new(count).map_err(|error| OpenError::Device(format!("cannot connect shards: {error}")))?;
+    let no_exchange = |error: std::io::Error| OpenError::Device(format!("cannot connect shards: {error}"));
+    let (exchange, arrived) = Exchange::new(count).map_err(no_exchange)?;
     let exchange = Arc::new(exchange);
     let shards = steering.into_iter().zip(queues).zip(arrived);
     let endpoints = shards.map(|((steering, queue), arrived)| {
@@ -197,7 +197,8 @@ pub fn open_shards(
         // All shards together hold what one stack would.
         config.limits.tx_total /= u64::from(count);
         config.limits.rx_total /= u64::from(count);
-        let device = ShardDevice::new(queue, steering, exchange.clone(), arrived.packets);
+        let device =
+            ShardDevice::new(queue, steering, exchange.clone(), arrived.packets).map_err(no_exchange)?;
         let mut endpoint = Endpoint::new(program.clone(), config, Box::new(device))?;
         endpoint.exchange = Some((exchange.clone(), arrived.events));
         Ok(endpoint)

@@ -7,12 +7,13 @@
 //!
 //! Invariants: what is handed over is copied, and waits in channels of a fixed size, without locks; what finds no room is
 //! lost, as packets may be in a network, and events at a stack's limits. A shard that sleeps is woken by its bell, once for all that comes
-//! until it has looked.
+//! until it has looked. The queue of a shard that is gone is read by whichever other shard looks first, until the last is gone:
+//! what comes by it may be for any.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use hawser_engine::net::{Recipient, Steering};
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_engine::{ForwardTo, ForwardedEvent, Stack};
 use hawser_time::Instant;
+use parking_lot::Mutex;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device::Device;
@@ -31,9 +34,11 @@ const MAX_WAITING: usize = 1024;
 const MAX_ROUNDS: usize = 16;
 
 /// What shards hand each other.
-#[derive(Debug)]
 pub(crate) struct Exchange {
     inboxes: Vec<Inbox>,
+    /// Queues of shards that are gone, which no other has taken yet, and how many.
+    left: Mutex<Vec<Box<dyn Device>>>,
+    left_count: AtomicUsize,
     lost: AtomicU64,
 }
 
@@ -79,6 +84,8 @@ impl Exchange {
         let (inboxes, arrived) = ends.collect::<io::Result<_>>()?;
         let exchange = Exchange {
             inboxes,
+            left: Mutex::default(),
+            left_count: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
         };
         Ok((exchange, arrived))
@@ -119,6 +126,24 @@ impl Exchange {
         any
     }
 
+    /// Leaves queues to the other shards.
+    fn leave(&self, queues: impl Iterator<Item = Box<dyn Device>>) {
+        let mut left = self.left.lock();
+        left.extend(queues);
+        self.left_count.store(left.len(), Ordering::Release);
+        self.inboxes.iter().for_each(Inbox::ring);
+    }
+
+    /// What other shards have left.
+    fn take_left(&self) -> Vec<Box<dyn Device>> {
+        if self.left_count.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        let mut left = self.left.lock();
+        self.left_count.store(0, Ordering::Release);
+        std::mem::take(&mut *left)
+    }
+
     /// Packets and events that found no room in the queues between shards.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -145,12 +170,15 @@ impl Inbox {
 
 /// A queue of the device, as its shard sees it.
 pub(crate) struct ShardDevice {
-    queue: Box<dyn Device>,
+    /// The shard's own, by which it sends, and those of shards that are gone.
+    queues: Vec<Box<dyn Device>>,
     steering: Steering,
     exchange: Arc<Exchange>,
     arrived: Receiver<Packet>,
-    /// The frames of the queue's batch that are for this shard.
-    own: Vec<usize>,
+    /// Readable when the inbox's bell rings, and when one of the queues but the own is.
+    bell: OwnedFd,
+    /// The frames of the queues' batches that are for this shard: which queue's, and which.
+    own: Vec<(usize, usize)>,
     /// The packets that others handed over.
     handed: Vec<Packet>,
     /// The queue did not take all frames, or had no room for more: that it takes some again is news.
@@ -163,32 +191,50 @@ impl ShardDevice {
         steering: Steering,
         exchange: Arc<Exchange>,
         arrived: Receiver<Packet>,
-    ) -> ShardDevice {
-        ShardDevice {
-            queue,
+    ) -> io::Result<ShardDevice> {
+        let bell = epoll::create(CreateFlags::CLOEXEC)?;
+        let inbox = &exchange.inboxes[usize::from(steering.index)];
+        epoll::add(&bell, &inbox.bell, EventData::new_u64(0), EventFlags::IN)?;
+        Ok(ShardDevice {
+            queues: vec![queue],
             steering,
             exchange,
             arrived,
+            bell,
             own: Vec::new(),
             handed: Vec::new(),
             is_full: false,
-        }
+        })
     }
 
     fn inbox(&self) -> &Inbox {
         &self.exchange.inboxes[usize::from(self.steering.index)]
     }
 
-    /// Takes what is for this shard out of the queue's batch, and hands the rest on.
-    fn sort(&mut self, count: usize) {
-        let medium = self.queue.caps().medium;
+    /// Has queues that others have left read here.
+    fn take_left(&mut self) -> io::Result<()> {
+        for queue in self.exchange.take_left() {
+            epoll::add(
+                &self.bell,
+                queue.readiness(),
+                EventData::new_u64(0),
+                EventFlags::IN,
+            )?;
+            self.queues.push(queue);
+        }
+        Ok(())
+    }
+
+    /// Takes what is for this shard out of a queue's batch, and hands the rest on.
+    fn sort(&mut self, queue: usize, count: usize) {
+        let medium = self.queues[queue].caps().medium;
         for i in 0..count {
-            let frame = self.queue.frame(i);
+            let frame = self.queues[queue].frame(i);
             match self.steering.recipient(medium, &frame) {
                 Recipient::Shard(to) if to != self.steering.index => self.exchange.packet(to, &frame),
-                Recipient::Shard(_) | Recipient::Any => self.own.push(i),
+                Recipient::Shard(_) | Recipient::Any => self.own.push((queue, i)),
                 Recipient::All => {
-                    self.own.push(i);
+                    self.own.push((queue, i));
                     let others = (0..self.steering.shards).filter(|to| *to != self.steering.index);
                     others.for_each(|to| self.exchange.packet(to, &frame));
                 }
@@ -199,12 +245,13 @@ impl ShardDevice {
 
 impl Wire for ShardDevice {
     fn caps(&self) -> &Caps {
-        self.queue.caps()
+        self.queues[0].caps()
     }
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         self.is_full = false;
         self.inbox().quiet();
+        self.take_left()?;
         while let Ok(packet) = self.arrived.try_recv() {
             self.handed.push(packet);
             if self.handed.len() >= max / 2 {
@@ -214,13 +261,18 @@ impl Wire for ShardDevice {
             }
         }
         for _ in 0..MAX_ROUNDS {
-            let count = self.queue.receive(max - self.handed.len())?;
-            self.sort(count);
+            let each = ((max - self.handed.len()) / self.queues.len()).max(1);
+            let mut count = 0;
+            for queue in 0..self.queues.len() {
+                let received = self.queues[queue].receive(each)?;
+                self.sort(queue, received);
+                count += received;
+            }
             // A batch that was all for others says nothing of whether more waits.
             if count == 0 || self.own.len() + self.handed.len() > 0 {
                 return Ok(self.own.len() + self.handed.len());
             }
-            self.queue.release();
+            self.queues.iter_mut().for_each(|queue| queue.release());
         }
         self.inbox().ring();
         Ok(0)
@@ -228,7 +280,7 @@ impl Wire for ShardDevice {
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
         match self.own.get(i) {
-            Some(own) => self.queue.frame(*own),
+            Some((queue, own)) => self.queues[*queue].frame(*own),
             None => {
                 let packet = &self.handed[i - self.own.len()];
                 RxFrame {
@@ -243,43 +295,49 @@ impl Wire for ShardDevice {
     }
 
     fn release(&mut self) {
-        self.queue.release();
+        self.queues.iter_mut().for_each(|queue| queue.release());
         self.own.clear();
         self.handed.clear();
     }
 
     fn room(&mut self) -> usize {
-        let room = self.queue.room();
+        let room = self.queues[0].room();
         self.is_full |= room == 0;
         room
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let taken = self.queue.transmit(frames)?;
+        let taken = self.queues[0].transmit(frames)?;
         self.is_full |= taken < frames.len();
         Ok(taken)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.queue.next_deadline()
+        self.queues.iter().filter_map(|queue| queue.next_deadline()).min()
     }
 }
 
 impl Device for ShardDevice {
     fn now(&self) -> Instant {
-        self.queue.now()
+        self.queues[0].now()
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.queue.readiness()
+        self.queues[0].readiness()
     }
 
     fn bell(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.inbox().bell.as_fd())
+        Some(self.bell.as_fd())
     }
 
     fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        let bell = self.inbox().bell.as_fd();
-        hawser_host::wait_for_either(self.queue.readiness(), self.is_full, bell, limit)
+        hawser_host::wait_for_either(self.queues[0].readiness(), self.is_full, self.bell.as_fd(), limit)
+    }
+}
+
+impl Drop for ShardDevice {
+    fn drop(&mut self) {
+        self.release();
+        self.exchange.leave(self.queues.drain(..));
     }
 }

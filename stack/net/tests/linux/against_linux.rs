@@ -28,4 +28,8 @@ pub(crate) const AGAINST_LINUX: &[Test] = tests![
 ];
 
 /// In shards, each on a queue of the device.
-pub(crate) const OF_SHARDS: &[Test] = tests![shards::linux_reaches_them_all, shards::they_reach_linux,];
+pub(crate) const OF_SHARDS: &[Test] = tests![
+    shards::linux_reaches_them_all,
+    shards::they_reach_linux,
+    shards::queues_of_shards_that_are_gone_are_read,
+];

@@ -1,7 +1,7 @@
 //! Several stacks on the queues of one device, which share their addresses and their connections.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -141,42 +141,51 @@ fn accepted(listener: &TcpListener) -> std::io::Result<TcpStream> {
 
 /// Answers come to the shard that has asked.
 pub(crate) fn they_reach_linux(stage: &Stage) -> TestResult {
-    for like in [linux_v4(), linux_v6()] {
-        let endpoints = shards(stage, "tcp")?;
-        let listener = linux_listener(like)?;
-        let (done, all_done) = (&AtomicUsize::new(0), endpoints.len());
-        let to = SocketAddr::new(like, listener.local_addr()?.port());
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                for _ in 0..10 * SHARDS {
-                    let mut stream = accepted(&listener)?;
-                    scope.spawn(move || std::io::copy(&mut stream.try_clone()?, &mut stream));
+    call_linux(stage, linux_v4(), false)?;
+    call_linux(stage, linux_v6(), false)
+}
+
+/// What comes by the queue of a shard that is gone reaches those that are left.
+pub(crate) fn queues_of_shards_that_are_gone_are_read(stage: &Stage) -> TestResult {
+    call_linux(stage, linux_v4(), true)
+}
+
+/// All shards open connections, at once or each when those before it are gone.
+fn call_linux(stage: &Stage, like: IpAddr, in_turn: bool) -> TestResult {
+    let endpoints = shards(stage, "tcp")?;
+    let listener = linux_listener(like)?;
+    let gone = &AtomicUsize::new(0);
+    let to = SocketAddr::new(like, listener.local_addr()?.port());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..10 * SHARDS {
+                let mut stream = accepted(&listener)?;
+                scope.spawn(move || std::io::copy(&mut stream.try_clone()?, &mut stream));
+            }
+            std::io::Result::Ok(())
+        });
+        let callers = endpoints.into_iter().enumerate().map(|(shard, endpoint)| {
+            let calls = async move |network: Network| {
+                while in_turn && gone.load(Ordering::Acquire) < shard {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                std::io::Result::Ok(())
-            });
-            let callers = endpoints.into_iter().enumerate().map(|(shard, endpoint)| {
-                let calls = async move |network: Network| {
-                    for number in 0..10 {
-                        let call = call(&network, to, 10 * shard + number);
-                        tokio::time::timeout(TIMEOUT, call).await??;
-                    }
-                    // By any queue packets may come for another shard.
-                    done.fetch_add(1, Ordering::AcqRel);
-                    let begin = Instant::now();
-                    while done.load(Ordering::Acquire) < all_done && begin.elapsed() < TIMEOUT {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                    Ok(())
-                };
-                scope.spawn(move || drive(endpoint, calls))
-            });
-            let callers: Vec<_> = callers.collect();
-            callers
-                .into_iter()
-                .try_for_each(|caller| caller.join().expect("no panic"))
-        })?;
-    }
-    Ok(())
+                for number in 0..10 {
+                    let call = call(&network, to, 10 * shard + number);
+                    tokio::time::timeout(TIMEOUT, call).await??;
+                }
+                Ok(())
+            };
+            scope.spawn(move || {
+                let called = drive(endpoint, calls);
+                gone.fetch_add(1, Ordering::AcqRel);
+                called
+            })
+        });
+        let callers: Vec<_> = callers.collect();
+        callers
+            .into_iter()
+            .try_for_each(|caller| caller.join().expect("no panic"))
+    })
 }
 
 /// What only the first shard has answers connections of all.
