@@ -59,7 +59,8 @@ impl TunWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(name: &str, options: TunOptions) -> Result<TunWire, OpenError> {
-        TunWire::attached(name, options, 0)
+        let mut wires = TunWire::open_queues(name, options, 1)?;
+        Ok(wires.remove(0))
     }
 
     /// The same with several queues, each a wire: packets of a connection come out of the one that its packets were sent
@@ -68,36 +69,13 @@ impl TunWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open_queues(name: &str, options: TunOptions, count: u16) -> Result<Vec<TunWire>, OpenError> {
-        if count == 1 {
-            return Ok(vec![TunWire::open(name, options)?]);
-        }
-        let first = TunWire::attached(name, options, libc::IFF_MULTI_QUEUE)?;
-        let name = first.name.clone();
-        let others = (1..count).map(|_| {
-            let file = open_control()?;
-            attach(&file, InterfaceRequest::new(&name)?, &name, libc::IFF_MULTI_QUEUE)?;
-            set_offload(&file, options.offload)?;
-            Ok(TunWire {
-                file,
-                name: name.clone(),
-                caps: first.caps.clone(),
-                slots: Slots::default(),
-                counters: WireCounters::default(),
-                is_full: false,
-            })
-        });
-        let others: Vec<TunWire> = others.collect::<Result<_, OpenError>>()?;
-        Ok([first].into_iter().chain(others).collect())
-    }
-
-    fn attached(name: &str, options: TunOptions, flags_of_queues: c_int) -> Result<TunWire, OpenError> {
         let request = InterfaceRequest::new(name)?;
         let socket = UnixDatagram::unbound().map_err(OpenError::io("open a socket"))?;
         let exists = flags(&socket, request).is_ok();
-        let file = open_control()?;
-        let name = attach(&file, request, name, flags_of_queues)?;
+        let of_queues = if count == 1 { 0 } else { libc::IFF_MULTI_QUEUE };
+        // The kernel may choose the name.
+        let (first, name) = attach(request, name, of_queues, options)?;
         let request = InterfaceRequest::new(&name)?;
-        set_offload(&file, options.offload)?;
         if exists {
             if flags(&socket, request).map_err(OpenError::io("read the device's flags"))? & libc::IFF_UP == 0
             {
@@ -111,15 +89,19 @@ impl TunWire {
                 .map_err(OpenError::needs("CAP_NET_ADMIN", "set the device's queue length"))?;
         }
         let caps = caps(&socket, request, options.offload)?;
-        let (slots, counters) = (Slots::default(), WireCounters::default());
-        Ok(TunWire {
-            file,
-            name,
-            caps,
-            slots,
-            counters,
-            is_full: false,
-        })
+        let further = (1..count).map(|_| Ok(attach(request, &name, of_queues, options)?.0));
+        let files = [Ok(first)].into_iter().chain(further);
+        let wires = files.map(|file: Result<File, OpenError>| {
+            Ok(TunWire {
+                file: file?,
+                name: name.clone(),
+                caps: caps.clone(),
+                slots: Slots::default(),
+                counters: WireCounters::default(),
+                is_full: false,
+            })
+        });
+        wires.collect()
     }
 
     /// The device's name.
@@ -224,8 +206,14 @@ fn open_control() -> Result<File, OpenError> {
     })
 }
 
-/// Attaches to the device, creating it if need be, and returns its name.
-fn attach(file: &File, request: InterfaceRequest, name: &str, queues: c_int) -> Result<String, OpenError> {
+/// Attaches to a queue of the device, creating that if need be, and returns its name.
+fn attach(
+    request: InterfaceRequest,
+    name: &str,
+    queues: c_int,
+    options: TunOptions,
+) -> Result<(File, String), OpenError> {
+    let file = open_control()?;
     let wanted = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues;
     let mut request = request.with_flags(wanted as u16);
     sys::interface_ioctl(file.as_fd(), libc::TUNSETIFF as libc::c_ulong, &mut request).map_err(|error| {
@@ -247,7 +235,8 @@ fn attach(file: &File, request: InterfaceRequest, name: &str, queues: c_int) -> 
         vnet::HEADER as c_int,
     )
     .map_err(OpenError::io("set the length of virtio-net headers"))?;
-    Ok(request.name())
+    set_offload(&file, options.offload)?;
+    Ok((file, request.name()))
 }
 
 fn set_offload(file: &File, offload: bool) -> Result<(), OpenError> {

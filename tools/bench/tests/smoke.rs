@@ -1,7 +1,10 @@
 //! Every bench, for an instant: what comes out has its shape, and all that can be measured here was.
 //! No figure is judged but counts, which do not depend on who else uses the machine.
 
+use std::collections::HashSet;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -86,6 +89,37 @@ fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
 }
 
+/// On how many cores the threads of a process with two shards were kept, at most, until it is over.
+fn cores_of_shards(is_over: &AtomicBool) -> usize {
+    let mut most = 0;
+    while !is_over.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(10));
+        let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
+        for process in processes.map(|entry| entry.path()) {
+            // It may have ended meanwhile.
+            let command = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+            if !command.starts_with(env!("CARGO_BIN_EXE_hawser-bench")) || !command.contains("\"shards\":2") {
+                continue;
+            }
+            let threads = std::fs::read_dir(process.join("task")).into_iter().flatten();
+            let status = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("status"));
+            let kept: HashSet<String> = threads
+                .flatten()
+                .filter_map(|thread| status(thread).ok())
+                .filter_map(|status| {
+                    status
+                        .split_once("Cpus_allowed_list:")
+                        .map(|(_, cores)| cores.to_owned())
+                })
+                .filter_map(|cores| Some(cores.lines().next()?.trim().to_owned()))
+                .filter(|cores| cores.bytes().all(|byte| byte.is_ascii_digit()))
+                .collect();
+            most = most.max(kept.len());
+        }
+    }
+    most
+}
+
 #[test]
 fn several_flows_run_in_one_shard_and_in_two() {
     let arguments = [
@@ -100,13 +134,23 @@ fn several_flows_run_in_one_shard_and_in_two() {
         "0.05",
         "--verify",
     ];
-    let Some(report) = report(&arguments) else {
+    let is_over = &AtomicBool::new(false);
+    let (report, cores) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| cores_of_shards(is_over));
+        let report = report(&arguments);
+        is_over.store(true, Ordering::Release);
+        (report, watcher.join().expect("no panic"))
+    });
+    let Some(report) = report else {
         return;
     };
     assert_eq!((rows(&report).len(), without_devices(&report)), (9, 5));
     let measured = measured(&report);
     let devices = has_devices();
     assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
+    // As far as there are cores, each shard has its own.
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    assert_eq!(cores, available.min(2), "cores that two shards ran on");
     let compared = report["comparisons"].as_array().expect("a list");
     assert_eq!(
         compared.len(),

@@ -1,13 +1,14 @@
 //! Linux at one end of a device, a stack of ours at the other.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser_engine::StackConfig;
+use hawser_engine::front::{Front, Ran};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
 use hawser_net::host::netns::{Namespace, Netlink};
@@ -181,9 +182,9 @@ impl Stage {
             },
         )?;
         let missed = Missed::default();
-        let device = Box::new(Watched {
-            wire,
-            missed: missed.clone(),
+        let kept = missed.clone();
+        let device = Watched::new(wire, move |wire: &PacketWire| {
+            kept.store(wire.missed().unwrap_or(0), Ordering::Release);
         });
         let interface = InterfaceConfig {
             addresses: self.setup.addresses.clone(),
@@ -192,7 +193,7 @@ impl Stage {
         };
         let program = hawser_load::programs::resolve("tcp", &named(params))?;
         Ok(Some((
-            Endpoint::new(program, StackConfig::new(interface, 7), device)?,
+            Endpoint::new(program, StackConfig::new(interface, 7), Box::new(device))?,
             missed,
         )))
     }
@@ -232,20 +233,25 @@ pub(crate) fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
 /// Frames that found no room in a ring, once its device is gone.
 pub(crate) type Missed = Arc<AtomicU64>;
 
-/// A packet socket that reports in the end what it missed.
-struct Watched {
-    wire: PacketWire,
-    missed: Missed,
+/// A device that is looked at in the end, for what it has counted.
+pub(crate) struct Watched<W: Device, L: Fn(&W)> {
+    wire: W,
+    look: L,
 }
 
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.missed
-            .store(self.wire.missed().unwrap_or(0), Ordering::Release);
+impl<W: Device, L: Fn(&W)> Watched<W, L> {
+    pub(crate) fn new(wire: W, look: L) -> Self {
+        Watched { wire, look }
     }
 }
 
-impl Wire for Watched {
+impl<W: Device, L: Fn(&W)> Drop for Watched<W, L> {
+    fn drop(&mut self) {
+        (self.look)(&self.wire);
+    }
+}
+
+impl<W: Device, L: Fn(&W)> Wire for Watched<W, L> {
     fn caps(&self) -> &Caps {
         self.wire.caps()
     }
@@ -269,11 +275,19 @@ impl Wire for Watched {
     fn transmit(&mut self, frames: &[TxFrame]) -> std::io::Result<usize> {
         self.wire.transmit(frames)
     }
+
+    fn ran(&self, i: usize) -> Option<Ran<'_>> {
+        self.wire.ran(i)
+    }
+
+    fn front(&mut self) -> Option<&mut dyn Front> {
+        self.wire.front()
+    }
 }
 
-impl Device for Watched {
+impl<W: Device, L: Fn(&W) + Send> Device for Watched<W, L> {
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.wire.as_fd()
+        self.wire.readiness()
     }
 
     fn wait(&self, limit: Option<Duration>) -> std::io::Result<()> {

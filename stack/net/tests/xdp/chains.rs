@@ -2,20 +2,19 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser_engine::StackConfig;
-use hawser_engine::front::{Front, Ran};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
-use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
 use hawser_net::host::{self, DeviceSpec, Setup, XdpOptions, XdpWire};
-use hawser_net::{Device, Endpoint, Handle};
+use hawser_net::{Endpoint, Handle};
 
-use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, hawser_v4, linux_v4, poll_until, ready};
+use crate::stage::{
+    self, DEVICE, Stage, TIMEOUT, TestResult, Watched, hawser_v4, linux_v4, poll_until, ready,
+};
 
 /// Bytes of a stream.
 const STREAM: usize = 300_000;
@@ -84,6 +83,7 @@ pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
     talk(&mut near, &mut [own], TIMEOUT, pause)?;
     poll_until(&mut near, "the end", |_| Ok(client.is_finished().then_some(())))?;
     client.join().map_err(|_| "the client panicked")??;
+    drop(near);
     let counts = handled.counts();
     println!("handled {}, answered {} in the kernel", counts[0], counts[1]);
     assert!(counts[0] > 50, "few frames were handled in the kernel");
@@ -110,6 +110,7 @@ fn exchange(stage: &Stage, lens: [usize; 2], pause: fn(u64) -> Duration) -> Test
     talk(&mut near, &mut [own], TIMEOUT, pauses(2))?;
     poll_until(&mut near, "the end", |_| Ok(sender.is_finished().then_some(())))?;
     sender.join().map_err(|_| "the client panicked")??;
+    drop(near);
     let counts = handled.counts();
     println!("handled {}, answered {} in the kernel", counts[0], counts[1]);
     Ok(counts)
@@ -260,7 +261,7 @@ fn byte(stream: u64, at: usize) -> u8 {
     ((stream << 32 | at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Frames that the kernel has handled, and answered.
+/// Frames that the kernel has handled, and answered, once the endpoint is gone.
 #[derive(Clone, Default)]
 pub(crate) struct Handled(Arc<[AtomicU64; 2]>);
 
@@ -285,62 +286,15 @@ pub(crate) fn endpoint(program: Arc<dyn Program>, seed: u64, handled: &Handled) 
         gateways: vec![],
         mtu: 1500,
     };
-    let device = Box::new(Counted {
-        wire,
-        handled: handled.clone(),
+    let counts = handled.clone();
+    let device = Watched::new(wire, move |wire: &XdpWire| {
+        let (handled, answered) = wire.handled();
+        counts.0[0].store(handled, Ordering::Relaxed);
+        counts.0[1].store(answered, Ordering::Relaxed);
     });
-    Ok(Endpoint::new(program, StackConfig::new(interface, seed), device)?)
-}
-
-/// A wire that counts what its chains handle.
-struct Counted {
-    wire: XdpWire,
-    handled: Handled,
-}
-
-impl Wire for Counted {
-    fn caps(&self) -> &Caps {
-        self.wire.caps()
-    }
-
-    fn receive(&mut self, max: usize) -> std::io::Result<usize> {
-        let (handled, answered) = self.wire.handled();
-        self.handled.0[0].store(handled, Ordering::Relaxed);
-        self.handled.0[1].store(answered, Ordering::Relaxed);
-        self.wire.receive(max)
-    }
-
-    fn frame(&self, i: usize) -> RxFrame<'_> {
-        self.wire.frame(i)
-    }
-
-    fn release(&mut self) {
-        self.wire.release();
-    }
-
-    fn room(&mut self) -> usize {
-        self.wire.room()
-    }
-
-    fn transmit(&mut self, frames: &[TxFrame]) -> std::io::Result<usize> {
-        self.wire.transmit(frames)
-    }
-
-    fn ran(&self, i: usize) -> Option<Ran<'_>> {
-        self.wire.ran(i)
-    }
-
-    fn front(&mut self) -> Option<&mut dyn Front> {
-        self.wire.front()
-    }
-}
-
-impl Device for Counted {
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.wire.as_fd()
-    }
-
-    fn wait(&self, limit: Option<Duration>) -> std::io::Result<()> {
-        self.wire.wait(limit)
-    }
+    Ok(Endpoint::new(
+        program,
+        StackConfig::new(interface, seed),
+        Box::new(device),
+    )?)
 }
