@@ -89,9 +89,9 @@ fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
 }
 
-/// On how many cores the threads of a process with two shards were kept, at most, until it is over.
+/// The largest number of cores that the threads of a process with two shards were kept on, until it is over.
 fn cores_of_shards(is_over: &AtomicBool) -> usize {
-    let mut most = 0;
+    let mut cores_seen = 0;
     while !is_over.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(10));
         let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
@@ -114,10 +114,10 @@ fn cores_of_shards(is_over: &AtomicBool) -> usize {
                 .filter_map(|cores| Some(cores.lines().next()?.trim().to_owned()))
                 .filter(|cores| cores.bytes().all(|byte| byte.is_ascii_digit()))
                 .collect();
-            most = most.max(kept.len());
+            cores_seen = cores_seen.max(kept.len());
         }
     }
-    most
+    cores_seen
 }
 
 #[test]

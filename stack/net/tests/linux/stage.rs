@@ -233,21 +233,21 @@ pub(crate) fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
 /// Frames that found no room in a ring, once its device is gone.
 pub(crate) type Missed = Arc<AtomicU64>;
 
-/// A device that is looked at in the end, for what it has counted.
+/// A device that reports in the end what it has counted.
 pub(crate) struct Watched<W: Device, L: Fn(&W)> {
     wire: W,
-    look: L,
+    report: L,
 }
 
 impl<W: Device, L: Fn(&W)> Watched<W, L> {
-    pub(crate) fn new(wire: W, look: L) -> Self {
-        Watched { wire, look }
+    pub(crate) fn new(wire: W, report: L) -> Self {
+        Watched { wire, report }
     }
 }
 
 impl<W: Device, L: Fn(&W)> Drop for Watched<W, L> {
     fn drop(&mut self) {
-        (self.look)(&self.wire);
+        (self.report)(&self.wire);
     }
 }
 
