@@ -1,8 +1,8 @@
 //! `hawser bench callgrind`: instructions per packet of the stack alone, which do not depend on who
 //! else uses the machine.
 //!
-//! It runs itself under valgrind twice, with a small and a large transfer: what both have in common,
-//! such as the start and the compiling of the program, cancels out.
+//! It runs itself under valgrind twice, with a small and a large transfer, or with few and many round trips: what both
+//! have in common, such as the start and the compiling of the program, cancels out.
 
 use std::process::{Command, Stdio};
 
@@ -32,36 +32,67 @@ pub(crate) struct Args {
     /// Each packet that is received is an event of its own, as where packets come one by one
     #[arg(long)]
     no_merge: bool,
+    /// Count round trips of 32 bytes each way, in place of a transfer
+    #[arg(long, conflicts_with = "size")]
+    round_trips: bool,
 }
 
 impl Args {
     /// These engines alone, with transfers of at most so many MiB; whether they merge what they receive.
     pub(crate) fn of(engines: &[&str], size: u64, merge: bool) -> Self {
         Self {
+            size: Some(size),
+            no_merge: !merge,
+            ..Self::of_round_trips(engines)
+        }
+    }
+
+    /// Round trips of these engines alone.
+    pub(crate) fn of_round_trips(engines: &[&str]) -> Self {
+        Self {
             engines: engines.iter().map(|&engine| engine.to_owned()).collect(),
             window: 256,
-            size: Some(size),
+            size: None,
             params: Vec::new(),
             no_peer: true,
-            no_merge: !merge,
+            no_merge: false,
+            round_trips: true,
         }
+    }
+
+    /// What is counted: the smaller amount and the larger, in bytes or in round trips.
+    fn amounts(&self, common: &Common) -> [u64; 2] {
+        let large = match self.round_trips {
+            true if common.quick => ROUNDS / 4,
+            true => ROUNDS,
+            false => self.size.unwrap_or(if common.quick { 2 } else { 8 }) << 20,
+        };
+        [large / 4, large]
     }
 }
 
-/// What is run under valgrind: one transfer, once.
+/// Round trips of the larger run.
+const ROUNDS: u64 = 4096;
+/// Bytes of a round trip, each way.
+const ROUND_TRIP: usize = 32;
+
+/// What is run under valgrind: one transfer, or round trips, once.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Once {
     /// An engine, or `smoltcp`
     subject: String,
     /// KiB
     window: u32,
-    /// Bytes
-    bytes: u64,
+    /// Bytes, or round trips
+    amount: u64,
     /// Params of the program
     params: Vec<String>,
     /// Each packet is an event
     #[arg(long)]
     no_merge: bool,
+    /// Round trips
+    #[arg(long)]
+    round_trips: bool,
 }
 
 /// Thresholds in bytes that are never reached.
@@ -87,13 +118,18 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let version = Command::new("valgrind").arg("--version").output();
     let version =
         version.map_err(|e| format!("valgrind cannot be started ({e}); Debian has it in `valgrind`"))?;
-    let large = args.size.unwrap_or(if common.quick { 2 } else { 8 }) << 20;
-    let small = large / 4;
+    let [small, large] = args.amounts(common);
     let mut report = Report::new("callgrind", "Instructions of both stacks together, ring to ring");
-    report.setting(
-        "transfers",
-        format!("{} and {} KiB, the difference counts", small >> 10, large >> 10),
-    );
+    match args.round_trips {
+        true => report.setting(
+            "round trips",
+            format!("{small} and {large} of {ROUND_TRIP} bytes each way, the difference counts"),
+        ),
+        false => report.setting(
+            "transfers",
+            format!("{} and {} KiB, the difference counts", small >> 10, large >> 10),
+        ),
+    }
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
     report.setting("merging on receipt", !args.no_merge);
@@ -107,19 +143,22 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
         names.push("smoltcp".to_owned());
     }
     for name in &names {
-        let counted = transfer(name, args, small)
-            .and_then(|less| Ok((less, transfer(name, args, large)?)))
-            .map(|((less, before), (more, after))| figures(more - less, after - before))
+        let counted = once_counted(name, args, small)
+            .and_then(|less| Ok((less, once_counted(name, args, large)?)))
+            .map(|((less, before), (more, after))| figures(args, more - less, after - before))
             .map_err(|e| e.to_string());
         let result = counted.map(|figures| vec![figures]);
         report.rows.push(row(subject(name).name(), result, |samples| {
             let metric =
                 |name, n| Metric::new(name, "instructions", Better::Lower, super::column(samples, n));
-            vec![
-                metric("per data packet", 0),
-                metric("per packet, ACKs too", 1),
-                metric("per KiB", 2),
-            ]
+            match args.round_trips {
+                true => vec![metric("per round trip", 0)],
+                false => vec![
+                    metric("per data packet", 0),
+                    metric("per packet, ACKs too", 1),
+                    metric("per KiB", 2),
+                ],
+            }
         }));
     }
     // By hand is what programmability is measured against; otherwise the first.
@@ -132,21 +171,25 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn figures(instructions: u64, traffic: Traffic) -> Vec<f64> {
+fn figures(args: &Args, instructions: u64, traffic: Traffic) -> Vec<f64> {
     let each = |n: u64| instructions as f64 / n.max(1) as f64;
-    vec![
-        each(traffic.data),
-        each(traffic.data + traffic.answers),
-        each(traffic.bytes >> 10),
-    ]
+    match args.round_trips {
+        true => vec![each(traffic.bytes / ROUND_TRIP as u64)],
+        false => vec![
+            each(traffic.data),
+            each(traffic.data + traffic.answers),
+            each(traffic.bytes >> 10),
+        ],
+    }
 }
 
-/// Instructions and traffic of one transfer.
-fn transfer(name: &str, args: &Args, bytes: u64) -> Result<(u64, Traffic), Failure> {
-    let (window, bytes) = (args.window.to_string(), bytes.to_string());
-    let mut words = vec!["once", name, &window, &bytes];
+/// Instructions and traffic of one run.
+fn once_counted(name: &str, args: &Args, amount: u64) -> Result<(u64, Traffic), Failure> {
+    let (window, amount) = (args.window.to_string(), amount.to_string());
+    let mut words = vec!["once", name, &window, &amount];
     words.extend(args.params.iter().map(String::as_str));
     words.extend(args.no_merge.then_some("--no-merge"));
+    words.extend(args.round_trips.then_some("--round-trips"));
     let (instructions, out) = count(&words)?;
     let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
     let mut next = || words.next().ok_or("no figures came from under valgrind");
@@ -185,13 +228,16 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     Ok((instructions, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// The hidden sub-command: one transfer, and what went over the wire.
+/// The hidden sub-command: one transfer or some round trips, and what went over the wire.
 ///
 /// # Errors
 /// When it fails.
 pub(crate) fn once(args: &Once) -> Result<(), Failure> {
     let mut running = Running::start(&subject(&args.subject), args.window, &args.params, !args.no_merge)?;
-    running.bulk(args.bytes)?;
+    match args.round_trips {
+        true => running.round_trips(args.amount, ROUND_TRIP)?,
+        false => running.bulk(args.amount)?,
+    }
     let traffic = running.traffic();
     println!("{} {} {}", traffic.data, traffic.answers, traffic.bytes);
     Ok(())

@@ -26,6 +26,8 @@ const TRANSFER: u64 = 16;
 const PACKET_LIMITS: [f64; 3] = [2_780.0, 2_710.0, 1.04];
 /// The same where each packet is an event (6,543 and 5,666), which shows what a chain costs.
 const ALONE_LIMITS: [f64; 3] = [6_740.0, 5_840.0, 1.18];
+/// Instructions for a round trip of 32 bytes each way, at both ends, likewise.
+const ROUND_TRIP_LIMITS: [f64; 3] = [35_000.0, 31_100.0, 1.16];
 /// Instructions for ranking 100 candidates under 50 policies (3,709,903, in 0.87 ms), and for a selection that
 /// is remembered (78).
 const RANKING_LIMITS: [f64; 2] = [4_100_000.0, 100.0];
@@ -49,6 +51,7 @@ pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
     let gates = packets(&common, true, PACKET_LIMITS)?
         .into_iter()
         .chain(packets(&common, false, ALONE_LIMITS)?)
+        .chain(round_trips(&common)?)
         .chain(rankings(&common)?)
         .chain(selections(&common)?);
     let mut kept = true;
@@ -67,12 +70,22 @@ pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
     Ok(kept)
 }
 
+/// Round trips of 32 bytes each way.
+fn round_trips(common: &Common) -> Result<[Gate; 3], Failure> {
+    let args = callgrind::Args::of_round_trips(&["native", "handwritten"]);
+    let report = callgrind::run(&args, common)?;
+    let names = [
+        "a round trip, generated code",
+        "a round trip, code by hand",
+        "a round trip, generated code / code by hand",
+    ];
+    compared(&report, "per round trip", names, ROUND_TRIP_LIMITS)
+}
+
 /// Data packets, merged on receipt or each an event of its own.
 fn packets(common: &Common, merge: bool, limits: [f64; 3]) -> Result<[Gate; 3], Failure> {
     let args = callgrind::Args::of(&["native", "handwritten"], TRANSFER, merge);
     let report = callgrind::run(&args, common)?;
-    let per_packet = |row| figure(&report, row, "per data packet");
-    let [native, by_hand] = [per_packet(0)?, per_packet(1)?];
     let names = match merge {
         true => [
             "a packet, generated code",
@@ -85,6 +98,17 @@ fn packets(common: &Common, merge: bool, limits: [f64; 3]) -> Result<[Gate; 3], 
             "a packet alone, generated code / code by hand",
         ],
     };
+    compared(&report, "per data packet", names, limits)
+}
+
+/// A metric of generated code, of code by hand, and the first as a multiple of the second.
+fn compared(
+    report: &Report,
+    metric: &str,
+    names: [&'static str; 3],
+    limits: [f64; 3],
+) -> Result<[Gate; 3], Failure> {
+    let [native, by_hand] = [figure(report, 0, metric)?, figure(report, 1, metric)?];
     let counts = [native, by_hand, native / by_hand];
     Ok([0, 1, 2].map(|row| Gate {
         name: names[row],

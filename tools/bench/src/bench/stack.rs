@@ -93,6 +93,14 @@ impl Running {
         }
     }
 
+    /// Moves so many bytes there and back, so many times.
+    pub(crate) fn round_trips(&mut self, rounds: u64, len: usize) -> Result<(), Failure> {
+        match self {
+            Running::Hawser(pair) => pair.round_trips(rounds, len),
+            Running::Smoltcp(peers) => peers.round_trips(rounds, len),
+        }
+    }
+
     /// What went over the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         match self {

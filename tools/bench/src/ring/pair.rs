@@ -65,6 +65,28 @@ impl Host {
         }
         Ok(any)
     }
+
+    /// Sends bytes at once, and does what else is to be done behind them, as an endpoint does for an application that
+    /// spins.
+    fn say(&mut self, now: Instant, handle: Handle, bytes: &[u8]) -> Result<(), Failure> {
+        let taken = self.stack.send(now, handle, bytes)?;
+        if taken < bytes.len() {
+            return Err(format!("{taken} of {} bytes were taken", bytes.len()).into());
+        }
+        self.stack.transmit(now, &mut self.end)?;
+        self.stack.poll(now, &mut self.end)?;
+        Ok(())
+    }
+
+    /// Reads what has just arrived: as many bytes as `out` has room for.
+    fn hear(&mut self, now: Instant, handle: Handle, out: &mut [u8]) -> Result<(), Failure> {
+        self.stack.poll(now, &mut self.end)?;
+        while self.stack.next_notice().is_some() {}
+        match self.stack.take(handle, out)? {
+            len if len == out.len() => Ok(()),
+            len => Err(format!("{len} of {} bytes arrived", out.len()).into()),
+        }
+    }
 }
 
 fn address(number: u8, port: u16) -> SocketAddr {
@@ -225,6 +247,28 @@ impl Pair {
         Ok(())
     }
 
+    /// Sends `len` bytes on the first connection and as many back, so many times, one after the other.
+    ///
+    /// # Errors
+    /// When the connection fails, or does not carry them at once.
+    pub(crate) fn round_trips(&mut self, rounds: u64, len: usize) -> Result<(), Failure> {
+        let &(here, there) = self.flows.first().ok_or("no connection is open")?;
+        let mut out = vec![0; len];
+        for _ in 0..rounds {
+            self.client.say(self.now, here, &self.chunk[..len])?;
+            self.now = self.now.plus_nanos(STEP);
+            self.server.hear(self.now, there, &mut out)?;
+            self.server.say(self.now, there, &out)?;
+            self.now = self.now.plus_nanos(STEP);
+            self.client.hear(self.now, here, &mut out)?;
+            self.bytes += len as u64;
+        }
+        if out != self.chunk[..len] {
+            return Err("other bytes came back than were sent".into());
+        }
+        Ok(())
+    }
+
     /// Sends `len` bytes on every connection, `batch` connections at a time, in an order in which
     /// neighbours in time are none in memory; the server reads everything.
     ///
@@ -343,6 +387,23 @@ mod tests {
         for engine in ENGINES {
             let traffic = traffic_of(merging(engine, false), 4 << 20);
             assert_eq!(traffic, traffic_of_bulk(engine, 4 << 20), "{engine}");
+        }
+    }
+
+    #[test]
+    fn a_round_trip_is_a_packet_each_way() {
+        for engine in ENGINES {
+            let mut pair = pair(engine);
+            pair.open(1).unwrap();
+            pair.round_trips(1, 32).unwrap();
+            let before = pair.traffic();
+            pair.round_trips(100, 32).unwrap();
+            let traffic = pair.traffic() - before;
+            assert_eq!(
+                (traffic.data, traffic.answers, traffic.bytes),
+                (100, 100, 3200),
+                "{engine}"
+            );
         }
     }
 

@@ -116,6 +116,25 @@ impl Host {
         let now = Instant::from_micros((now / 1000) as i64);
         self.interface.poll(now, &mut self.end, &mut self.sockets);
     }
+
+    /// Sends bytes at once.
+    fn say(&mut self, now: u64, bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+        let taken = self.socket().send_slice(bytes)?;
+        self.work(now);
+        match taken == bytes.len() {
+            true => Ok(()),
+            false => Err("smoltcp has no room".into()),
+        }
+    }
+
+    /// Reads what has just arrived: as many bytes as `out` has room for.
+    fn hear(&mut self, now: u64, out: &mut [u8]) -> Result<(), Box<dyn std::error::Error>> {
+        self.work(now);
+        match self.socket().recv_slice(out)? == out.len() {
+            true => Ok(()),
+            false => Err("nothing arrived at smoltcp".into()),
+        }
+    }
 }
 
 fn address(number: u8) -> IpAddress {
@@ -210,6 +229,24 @@ impl Peers {
         Ok(())
     }
 
+    /// Sends `len` bytes and as many back, so many times, one after the other.
+    ///
+    /// # Errors
+    /// When the connection fails, or does not carry them at once.
+    pub(crate) fn round_trips(&mut self, rounds: u64, len: usize) -> Result<(), Box<dyn std::error::Error>> {
+        let mut out = vec![0; len];
+        for _ in 0..rounds {
+            self.client.say(self.now, &self.chunk[..len])?;
+            self.now += STEP;
+            self.server.hear(self.now, &mut out)?;
+            self.server.say(self.now, &out)?;
+            self.now += STEP;
+            self.client.hear(self.now, &mut out)?;
+            self.bytes += len as u64;
+        }
+        Ok(())
+    }
+
     /// What went over the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let packets = |lane: &Shared| lane.borrow().packets;
@@ -235,5 +272,15 @@ mod tests {
             traffic.bytes >= 1 << 20 && traffic.data >= (1 << 20) / 1460,
             "{traffic:?}"
         );
+    }
+
+    #[test]
+    fn a_round_trip_is_a_packet_each_way() {
+        let mut peers = Peers::new(256 << 10).unwrap();
+        peers.round_trips(1, 32).unwrap();
+        let before = peers.traffic();
+        peers.round_trips(100, 32).unwrap();
+        let traffic = peers.traffic() - before;
+        assert_eq!((traffic.data, traffic.answers, traffic.bytes), (100, 100, 3200));
     }
 }
