@@ -16,9 +16,9 @@ use hawser_time::Instant;
 
 use super::cause::Cause;
 use super::tap::Observer;
-use crate::data::{Place, RecvBuffer, SendBuffer};
+use crate::data::{RecvBuffer, SendBuffer};
 use crate::program::Program;
-use crate::state::{Buffers, Errno, Flow, ForwardTo, ForwardedEvent, Notice, Pending, Slot, State};
+use crate::state::{Errno, Flow, ForwardTo, ForwardedEvent, Notice, Pending, Slot, State};
 use crate::tables::Tables;
 
 /// One chain's records being carried out: on what, and what became of it.
@@ -104,20 +104,6 @@ impl Effects<'_> {
         }
     }
 
-    /// The context that a record is about, and where it has the sending unit with this uid.
-    #[inline]
-    fn sender(&self, record: &Record<'_>, uid: &Id) -> Option<(Slot, Place)> {
-        let slot = self.on(record)?;
-        Some((slot, self.state.contexts.entry(slot).find_sending(uid)?))
-    }
-
-    /// The same for this receiving unit.
-    #[inline]
-    fn receiver(&self, record: &Record<'_>, uid: &Id) -> Option<(Slot, Place)> {
-        let slot = self.on(record)?;
-        Some((slot, self.state.contexts.entry(slot).find_receiving(uid)?))
-    }
-
     fn new_tx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let slot = self.on(record)?;
@@ -174,35 +160,35 @@ impl Effects<'_> {
 
     fn del_tx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let (slot, place) = self.sender(record, &rec.uid)?;
-        let units = &mut self.state.contexts.entry_mut(slot).units;
-        self.state.tx_held -= units.sending(place)?.end(&mut self.state.chunks);
+        let slot = self.on(record)?;
+        let unit = self.state.contexts.entry_mut(slot).sending(&rec.uid)?;
+        self.state.tx_held -= unit.end(&mut self.state.chunks);
         self.state.left_sending(slot);
         Some(())
     }
 
     fn del_rx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let (slot, place) = self.receiver(record, &rec.uid)?;
-        let units = &mut self.state.contexts.entry_mut(slot).units;
-        let unit = units.receiving(place)?;
+        let slot = self.on(record)?;
+        let entry = self.state.contexts.entry_mut(slot);
+        let unit = entry.receiving(&rec.uid)?;
         let before = unit.memory();
         unit.end(&mut self.state.pages);
         self.state.rx_held -= before - unit.memory();
-        units.prune();
+        entry.units.prune();
         Some(())
     }
 
     fn add_tx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let (slot, place) = self.sender(record, &rec.uid)?;
+        let slot = self.on(record)?;
         // A request's bytes were found room for, those of a message beyond what the context has earned; a chain that
         // sends what a packet brought may be clipped.
         let room = match self.cause.application {
             true => self.cause.buffer.len() as u64,
             false => self.state.room_to_send(slot),
         };
-        let unit = self.state.contexts.entry_mut(slot).units.sending(place)?;
+        let unit = self.state.contexts.entry_mut(slot).sending(&rec.uid)?;
         let before = unit.held();
         for bytes in self.cause.buffer.get(rec.addr, rec.len.min(room)) {
             match self.cause.buffer.refer(bytes) {
@@ -218,9 +204,9 @@ impl Effects<'_> {
 
     fn flush_tx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let (slot, place) = self.sender(record, &rec.uid)?;
-        let units = &mut self.state.contexts.entry_mut(slot).units;
-        let retired = units.sending(place)?.retire(rec.len, &mut self.state.chunks);
+        let slot = self.on(record)?;
+        let unit = self.state.contexts.entry_mut(slot).sending(&rec.uid)?;
+        let retired = unit.retire(rec.len, &mut self.state.chunks);
         self.state.tx_held -= retired;
         self.state.counters.clip_sending(rec.len - retired);
         self.state.left_sending(slot);
@@ -229,8 +215,8 @@ impl Effects<'_> {
 
     fn add_rx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let (slot, place) = self.receiver(record, &rec.uid)?;
-        let unit = self.state.contexts.entry_mut(slot).units.receiving(place)?;
+        let slot = self.on(record)?;
+        let unit = self.state.contexts.entry_mut(slot).receiving(&rec.uid)?;
         let before = unit.memory();
         let [head, tail] = self.cause.buffer.get(rec.addr, rec.len);
         let mut left_out = unit.add(rec.off, head, &mut self.state.pages);
@@ -249,13 +235,13 @@ impl Effects<'_> {
 
     fn flush_rx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let (slot, place) = self.receiver(record, &rec.uid)?;
+        let slot = self.on(record)?;
         let entry = self.state.contexts.entry_mut(slot);
-        let place = entry.take_turn(place);
-        let unit = entry.units.receiving(place)?;
+        let is_orphan = entry.orphan;
+        let unit = entry.flushing(&rec.uid)?;
         self.state.counters.clip_receiving(unit.flush(rec.len));
         if unit.readable() > 0 {
-            if entry.orphan {
+            if is_orphan {
                 self.state.discard_unread(slot);
             } else {
                 self.state.notify_context(slot, Notice::Readable);
@@ -281,19 +267,15 @@ impl Effects<'_> {
             && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
         {
             // The most frequent case by far: one more acknowledgement.
-            earlier.become_header(rec, image);
+            earlier.renew(rec, image);
             earlier.cause = cause;
             self.state.counters.coalesced += 1;
             return Some(());
         }
-        let mut buffers = self.state.packets.buffers();
-        buffers.image.extend_from_slice(image);
-        let len = if data.len > 0 {
-            self.refer(record, &mut buffers, &data)?
-        } else {
-            0
-        };
-        let pending = Pending::new(*rec, buffers, len, data.seg_size);
+        let mut pending = self.state.packets.entry(rec, image);
+        if data.len > 0 {
+            self.refer(record, &mut pending, &data)?;
+        }
         let replaced = self.state.packets.push(slot, pending, |earlier| {
             data.len > 0 && coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
         });
@@ -301,20 +283,22 @@ impl Effects<'_> {
         Some(())
     }
 
-    /// Resolves a blueprint's payload and sets its length in the image to what is really there, which
-    /// it returns.
-    fn refer(&mut self, record: &Record<'_>, buffers: &mut Buffers, data: &Data) -> Option<u32> {
+    /// Resolves a blueprint's payload, and sets its length in the image to what is really there.
+    fn refer(&mut self, record: &Record<'_>, pending: &mut Pending, data: &Data) -> Option<()> {
         let at = record.view::<PacketRec>().data_at as usize;
+        let buffers = &mut pending.buffers;
         let room = buffers.image.get_mut(at..at + size_of::<Data>())?;
-        let owner = self.sender(record, &data.uid);
-        let unit = owner.and_then(|(slot, place)| self.state.contexts.entry_mut(slot).units.sending(place));
-        let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
-        if let Some((slot, _)) = owner {
+        let mut len = 0;
+        if let Some(slot) = self.on(record)
+            && let Some(unit) = self.state.contexts.entry_mut(slot).sending(&data.uid)
+        {
+            len = unit.refer(data.off, data.len, &mut buffers.payload);
             self.state.made_room(slot);
         }
         self.state.counters.clip_sending(u64::from(data.len - len));
         room.copy_from_slice(bytemuck::bytes_of(&Data { len, ..*data }));
-        Some(len)
+        pending.set_payload(len, data.seg_size);
+        Some(())
     }
 
     fn timer(&mut self, record: &Record<'_>) -> Option<()> {

@@ -202,10 +202,12 @@ impl Chains {
 
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
     /// room go; true when it ran any.
+    #[inline]
     pub(crate) fn run_raised(&mut self, now: Instant, cause: &Cause<'_>) -> bool {
-        if self.state.raised.len() == 0 {
-            return false;
-        }
+        self.state.raised.len() > 0 && self.run_those_raised(now, cause)
+    }
+
+    fn run_those_raised(&mut self, now: Instant, cause: &Cause<'_>) -> bool {
         let cause = Cause {
             application: false,
             handle: None,

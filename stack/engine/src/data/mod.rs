@@ -9,4 +9,4 @@ mod units;
 
 pub(crate) use recv_buffer::{PAGE, PagePool, RecvBuffer};
 pub(crate) use send_buffer::{ChunkPool, SendBuffer};
-pub(crate) use units::{Place, Units};
+pub(crate) use units::Units;

@@ -24,7 +24,7 @@ pub(crate) struct Units {
 
 /// Which unit of its kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+enum Place {
     /// The one under the context's own id.
     Own,
     /// One of the others.
@@ -169,6 +169,17 @@ impl<U: Unit> Group<U> {
             .map(Place::Other)
     }
 
+    /// The one with this uid.
+    #[inline]
+    fn get(&mut self, uid: &Id, own: &Id) -> Option<&mut U> {
+        if same(uid, own) && self.own.as_ref().is_some_and(|unit| !unit.is_over()) {
+            return self.own.as_mut();
+        }
+        let mut others = self.others.as_mut()?.units.iter_mut();
+        let found = others.find(|(known, unit)| known == uid && !unit.is_over());
+        found.map(|(_, unit)| unit)
+    }
+
     #[inline]
     fn at(&mut self, place: Place) -> Option<&mut U> {
         match place {
@@ -238,39 +249,34 @@ impl Units {
         self.sending.len() > 0
     }
 
-    /// Where the sending unit with this uid is.
+    /// The sending unit with this uid.
     #[inline]
-    pub(crate) fn find_sending(&self, uid: &Id, own: &Id) -> Option<Place> {
-        self.sending.find(uid, own)
+    pub(crate) fn sending(&mut self, uid: &Id, own: &Id) -> Option<&mut SendBuffer> {
+        self.sending.get(uid, own)
     }
 
-    /// Where the receiving unit with this uid is.
+    /// The receiving unit with this uid.
     #[inline]
-    pub(crate) fn find_receiving(&self, uid: &Id, own: &Id) -> Option<Place> {
-        self.receiving.find(uid, own)
+    pub(crate) fn receiving(&mut self, uid: &Id, own: &Id) -> Option<&mut RecvBuffer> {
+        self.receiving.get(uid, own)
     }
 
-    /// The sending unit at this place.
+    /// The same where it is about to be flushed: if nothing of it waits to be read, its turn to be read comes behind
+    /// those of which something does.
     #[inline]
-    pub(crate) fn sending(&mut self, place: Place) -> Option<&mut SendBuffer> {
-        self.sending.at(place)
-    }
-
-    /// The receiving unit at this place is about to be flushed: if nothing of it waits to be read, its turn
-    /// to be read comes behind those of which something does. Gives its place from then on.
-    #[inline]
-    pub(crate) fn take_turn(&mut self, place: Place, own: &Id) -> Place {
+    pub(crate) fn flushing(&mut self, uid: &Id, own: &Id) -> Option<&mut RecvBuffer> {
         let group = &mut self.receiving;
-        if group.others.is_none() || group.at(place).is_none_or(|unit| unit.readable() > 0) {
-            return place;
+        if group.others.is_none() {
+            return group.get(uid, own);
         }
-        group.put_last(place, own)
-    }
-
-    /// The receiving unit at this place.
-    #[inline]
-    pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RecvBuffer> {
-        self.receiving.at(place)
+        let place = group.find(uid, own)?;
+        match group.at(place)?.readable() {
+            0 => {
+                let last = group.put_last(place, own);
+                group.at(last)
+            }
+            _ => group.at(place),
+        }
     }
 
     /// The context gives up the id under which it was known first.

@@ -248,6 +248,7 @@ fn cover(net: &Net, frame: &mut TxFrame, link: usize, crc: &Crc) -> bool {
 }
 
 /// Writes a packet's network header behind `link` bytes, if the packet is not too long.
+#[inline(always)] // Into `finish`, which has all of it at hand.
 fn write_network(
     net: &Net,
     frame: &mut TxFrame,

@@ -25,21 +25,25 @@ impl Outgoing {
 
     /// Takes the last frame back.
     pub(super) fn withdraw(&mut self) {
-        let last = self.waiting.len().saturating_sub(1);
-        self.recycle(last..);
+        if let Some(last) = self.waiting.pop() {
+            self.recycle(last);
+        }
     }
 
     /// The first `count` frames have left.
     pub(super) fn sent(&mut self, count: usize) {
-        self.recycle(..count);
+        let gone = count.min(self.waiting.len());
+        let left = self.waiting.len() - gone;
+        self.waiting.rotate_left(gone);
+        while self.waiting.len() > left {
+            self.withdraw();
+        }
     }
 
-    fn recycle(&mut self, range: impl std::ops::RangeBounds<usize>) {
-        for mut frame in self.waiting.drain(range) {
-            if self.spare.len() < SPARE {
-                frame.clear();
-                self.spare.push(frame);
-            }
+    fn recycle(&mut self, mut frame: TxFrame) {
+        if self.spare.len() < SPARE {
+            frame.clear();
+            self.spare.push(frame);
         }
     }
 }

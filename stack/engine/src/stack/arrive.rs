@@ -109,7 +109,12 @@ impl Stack {
         while next < count {
             // Of frames of a front, each has what chains did with it.
             let room = if self.takes_back { &mut [] } else { &mut merged[..] };
-            next = self.group(now, &*wire, next..count, Merger::new(room));
+            let (frames, merger) = (next..count, Merger::new(room));
+            // A packet that comes alone does not pay for the places of others, each of them cache lines apart.
+            next = match frames.len() {
+                1 => self.group::<1>(now, &*wire, frames, merger),
+                _ => self.group::<MAX_GROUP>(now, &*wire, frames, merger),
+            };
         }
         self.work.merged = merged;
         wire.release();
@@ -117,8 +122,8 @@ impl Stack {
         Ok(count)
     }
 
-    /// Takes the first frames of a range in, and returns where it stopped.
-    fn group<'a>(
+    /// Takes the first frames of a range in, at most so many packets of them, and returns where it stopped.
+    fn group<'a, const PACKETS: usize>(
         &mut self,
         now: Instant,
         wire: &'a dyn Wire,
@@ -126,16 +131,17 @@ impl Stack {
         mut merger: Merger<'a>,
     ) -> usize {
         self.work.ahead.clear();
-        // One by one: a constant would be copied whole, 32 times for the one packet that most batches have.
-        let mut arrivals: [Option<Arrival<'a>>; MAX_GROUP] = std::array::from_fn(|_| None);
+        // One by one: a constant would be copied whole.
+        let mut arrivals: [Option<Arrival<'a>>; PACKETS] = std::array::from_fn(|_| None);
         let mut count = 0;
         let mut report = None;
         let mut next = frames.start;
-        while next < frames.end && count < MAX_GROUP && report.is_none() {
+        while next < frames.end && count < PACKETS && report.is_none() {
             let (before, places) = arrivals.split_at_mut(count);
             let frame = wire.frame(next);
             next += 1;
-            if merger.room() > 0
+            if PACKETS > 1
+                && merger.room() > 0
                 && let Some(Some(before)) = before.last_mut()
                 && before.takes(&frame, &mut merger)
             {

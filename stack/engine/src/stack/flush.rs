@@ -22,7 +22,7 @@ impl Stack {
     /// Builds what waits and hands it to the wire; true when the wire took any.
     pub(crate) fn flush(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         let mut any = false;
-        loop {
+        while self.chains.state.packets.len() > 0 || !self.interface.outgoing().is_empty() {
             // Behind frames that the wire refused none are built: in the program's queues they may still be
             // overtaken.
             if self.interface.outgoing().is_empty() {
@@ -43,6 +43,8 @@ impl Stack {
                 return Ok(any);
             }
         }
+        self.output.wire_full = false;
+        Ok(any)
     }
 
     /// Builds packets until enough frames wait for the wire, or it has no room for more. False when only want of room

@@ -237,9 +237,9 @@ impl Stack {
     /// # Errors
     /// See [`RequestError`].
     pub fn send(&mut self, now: Instant, handle: Handle, bytes: &[u8]) -> Result<usize, RequestError> {
-        let len = self.sendable(handle, bytes.len())?;
+        let (slot, len) = self.sendable(handle, bytes.len())?;
         let buffer = Buffer::after(&mut self.last_buffer, &bytes[..len], &[]);
-        self.send_buffer(now, handle, buffer)
+        self.send_buffer(now, (handle, slot), buffer)
     }
 
     /// The same without a copy: the sending unit and its packets refer to the bytes, until the program needs them no
@@ -253,32 +253,32 @@ impl Stack {
         handle: Handle,
         bytes: &Bytes,
     ) -> Result<usize, RequestError> {
-        let len = self.sendable(handle, bytes.len())?;
+        let (slot, len) = self.sendable(handle, bytes.len())?;
         let bytes = bytes.slice(..len);
         let buffer = Buffer::shared(&mut self.last_buffer, &bytes);
-        self.send_buffer(now, handle, buffer)
+        self.send_buffer(now, (handle, slot), buffer)
     }
 
-    /// How many of `len` bytes there is room for; if for none, news of room will come.
-    fn sendable(&mut self, handle: Handle, len: usize) -> Result<usize, RequestError> {
+    /// The context, and how many of `len` bytes it has room for; if for none, news of room will come.
+    fn sendable(&mut self, handle: Handle, len: usize) -> Result<(Slot, usize), RequestError> {
         let slot = self.context_of(handle)?;
-        let room = len.min(self.writable(handle)).min(u32::MAX as usize);
+        let room = self.chains.state.room_to_send(slot) as usize;
+        let room = len.min(room).min(u32::MAX as usize);
         if room == 0 && len > 0 {
             self.chains.state.block(slot, false);
         }
-        Ok(room)
+        Ok((slot, room))
     }
 
     fn send_buffer(
         &mut self,
         now: Instant,
-        handle: Handle,
+        on: (Handle, Slot),
         buffer: Buffer<'_>,
     ) -> Result<usize, RequestError> {
         let parser = self.sends()?;
-        let slot = self.context_of(handle)?;
         let len = buffer.len();
-        let is_taken = len > 0 && self.offer(now, (handle, slot), parser, buffer)?;
+        let is_taken = len > 0 && self.offer(now, on, parser, buffer)?;
         Ok(if is_taken { len } else { 0 })
     }
 
@@ -295,11 +295,8 @@ impl Stack {
         parser: usize,
         buffer: Buffer<'_>,
     ) -> Result<bool, RequestError> {
-        let op = Op {
-            addr: buffer.addr(),
-            len: buffer.len() as u64,
-            ..self.op(slot)
-        };
+        let mut op = self.op(slot);
+        (op.addr, op.len) = (buffer.addr(), buffer.len() as u64);
         let cause = Cause {
             handle: Some(handle),
             ..Cause::application(buffer)
@@ -528,15 +525,13 @@ impl Stack {
     }
 
     /// A request about a context.
+    #[inline] // It is large, and made where it stays.
     pub(super) fn op(&self, slot: Slot) -> Op {
-        let flow = self.chains.state.contexts.entry(slot).flow;
-        let op = flow.as_ref().map_or(OP_ZERO, op_of);
-        let path_mtu = flow.map_or(0, |flow| self.interface.path_mtu(flow.remote.0));
-        Op {
-            self_id: self.chains.state.contexts.first_id(slot),
-            path_mtu,
-            ..op
-        }
+        let flow = self.chains.state.contexts.entry(slot).flow.as_ref();
+        let mut op = flow.map_or(OP_ZERO, op_of);
+        op.self_id = self.chains.state.contexts.first_id(slot);
+        op.path_mtu = flow.map_or(0, |flow| self.interface.path_mtu(flow.remote.0));
+        op
     }
 
     /// Delivers all deferred requests, as far as there is room; true when it delivered any.
@@ -610,11 +605,8 @@ impl Stack {
             }
             return true;
         };
-        let op = Op {
-            len,
-            arg,
-            ..self.op(slot)
-        };
+        let mut op = self.op(slot);
+        (op.len, op.arg) = (len, arg);
         let handle = self.chains.state.contexts.entry(slot).handle;
         let cause = Cause {
             handle,
@@ -635,6 +627,7 @@ pub(super) fn is_taken(outcome: Result<Verdict, Denied>) -> Result<bool, Request
     }
 }
 
+#[inline]
 pub(super) fn op_of(flow: &Flow) -> Op {
     Op {
         local_ip: flow.local.0,

@@ -154,9 +154,6 @@ fn number(header: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Buffers;
-    use bytemuck::Zeroable;
-    use hawser_ir::abi::PacketRec;
 
     const BUILT: Built = Built {
         len: 20,
@@ -213,7 +210,8 @@ mod tests {
 
     #[test]
     fn pieces_share_an_instruction_out() {
-        let mut pending = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 1000);
+        let mut pending = Pending::blank();
+        pending.set_payload(2500, 1000);
         let segment = |index, count, len| Segment { index, count, len };
         let all = Piece::next(&pending, 100);
         assert_eq!(
@@ -232,7 +230,7 @@ mod tests {
         );
         pending.sent.packets = 2;
         assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(2, 3, 500));
-        let pending = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 0);
+        pending.set_payload(2500, 0);
         assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(0, 1, 2500));
     }
 

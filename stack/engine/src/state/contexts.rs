@@ -21,7 +21,7 @@ use super::flow::Flow;
 use super::handles::Handle;
 use super::paged::Paged;
 use super::slot::Slot;
-use crate::data::{Place, RecvBuffer, SendBuffer, Units};
+use crate::data::{RecvBuffer, SendBuffer, Units};
 use crate::ids::{Hasher, same};
 
 /// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
@@ -119,26 +119,27 @@ impl GivenUp {
 }
 
 impl Entry {
-    /// Where its sending unit with this uid is.
+    /// Its sending unit with this uid.
     #[inline]
-    pub(crate) fn find_sending(&self, uid: &Id) -> Option<Place> {
-        self.units.find_sending(uid, &self.id)
+    pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut SendBuffer> {
+        self.units.sending(uid, &self.id)
     }
 
-    /// Where its receiving unit with this uid is.
+    /// Its receiving unit with this uid.
     #[inline]
-    pub(crate) fn find_receiving(&self, uid: &Id) -> Option<Place> {
-        self.units.find_receiving(uid, &self.id)
+    pub(crate) fn receiving(&mut self, uid: &Id) -> Option<&mut RecvBuffer> {
+        self.units.receiving(uid, &self.id)
+    }
+
+    /// See [`Units::flushing`].
+    #[inline]
+    pub(crate) fn flushing(&mut self, uid: &Id) -> Option<&mut RecvBuffer> {
+        self.units.flushing(uid, &self.id)
     }
 
     /// Adds a sending unit; false when there is one with this uid.
     pub(crate) fn add_sending(&mut self, uid: Id, unit: SendBuffer) -> bool {
         self.units.add_sending(uid, &self.id, unit)
-    }
-
-    /// See [`Units::take_turn`].
-    pub(crate) fn take_turn(&mut self, place: Place) -> Place {
-        self.units.take_turn(place, &self.id)
     }
 
     /// Adds a receiving unit; false when there is one with this uid.

@@ -30,7 +30,7 @@ pub(crate) use contexts::{Contexts, GivenUp, Guess};
 pub(crate) use flow::{ANYBODY, End, Flow};
 pub(crate) use handles::Handles;
 pub use handles::{Errno, Handle, Notice};
-pub(crate) use packets::{Buffers, Packets, Pending, SharedHeader};
+pub(crate) use packets::{Packets, Pending, SharedHeader};
 pub(crate) use ports::{Ports, Taken};
 pub(crate) use raised::Raised;
 pub use raised::{ForwardTo, ForwardedEvent};

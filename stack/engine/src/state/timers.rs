@@ -169,6 +169,10 @@ impl Timers {
     /// A timer armed while others fire gets a deadline not before `now` and a greater number, so
     /// it comes after all those that were due: stopping at the first one is exact.
     pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(u32, u32)> {
+        // No timer is earlier than its entry.
+        if self.heap.first()?.deadline > now {
+            return None;
+        }
         self.settle();
         let top = self.heap.first()?;
         let due = top.deadline <= now && top.number <= last;

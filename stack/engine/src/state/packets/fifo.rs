@@ -8,14 +8,14 @@ use crate::state::Slot;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Fifo {
-    entries: VecDeque<Pending>,
+    entries: VecDeque<Box<Pending>>,
     issued: u64,
 }
 
 impl Fifo {
     /// Appends an instruction and returns its number.
     #[inline]
-    pub(super) fn push(&mut self, mut pending: Pending) -> u64 {
+    pub(super) fn push(&mut self, mut pending: Box<Pending>) -> u64 {
         self.issued += 1;
         pending.number = self.issued;
         self.entries.push_back(pending);
@@ -34,7 +34,7 @@ impl Fifo {
                 .binary_search_by_key(&number, |there| there.number)
                 .ok()?;
         }
-        self.entries.get_mut(index)
+        self.entries.get_mut(index).map(|there| &mut **there)
     }
 
     #[inline]
@@ -48,16 +48,16 @@ impl Fifo {
 
     #[inline]
     pub(super) fn front(&mut self) -> Option<&mut Pending> {
-        self.entries.front_mut()
+        self.entries.front_mut().map(|first| &mut **first)
     }
 
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Pending> {
+    pub(super) fn pop(&mut self) -> Option<Box<Pending>> {
         self.entries.pop_front()
     }
 
     /// Takes those out that a context has issued, or all.
-    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Pending>) {
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
         for pending in std::mem::take(&mut self.entries) {
             if pending.is_of(context) {
                 out.push(pending);

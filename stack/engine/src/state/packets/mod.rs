@@ -19,7 +19,7 @@ use hawser_time::Instant;
 
 use fifo::Fifo;
 use paced::Paced;
-pub(crate) use pending::{Buffers, Pending, SharedHeader};
+pub(crate) use pending::{Pending, SharedHeader};
 use ranked::Ranked;
 
 use super::Slot;
@@ -64,8 +64,9 @@ pub(crate) struct Packets {
     order: Vec<usize>,
     /// By context and queue: the number of its latest entry.
     latest: Vec<u64>,
-    /// Emptied entries' buffers.
-    spare: Vec<Buffers>,
+    /// Those that have left, for use again.
+    #[allow(clippy::vec_box)] // The boxes are what is used again.
+    spare: Vec<Box<Pending>>,
     waiting: usize,
     /// Payload bytes of those that wait.
     held: u64,
@@ -73,7 +74,7 @@ pub(crate) struct Packets {
     pub(crate) cause: u32,
 }
 
-/// The maximum number of emptied buffers kept.
+/// The maximum number of entries kept for use again.
 const SPARE: usize = 1024;
 
 impl Packets {
@@ -118,9 +119,11 @@ impl Packets {
         counts.sum()
     }
 
-    /// Buffers for a new entry.
-    pub(crate) fn buffers(&mut self) -> Buffers {
-        self.spare.pop().unwrap_or_default()
+    /// A new entry: this instruction, without payload.
+    pub(crate) fn entry(&mut self, record: &PacketRec, image: &[u8]) -> Box<Pending> {
+        let mut entry = self.spare.pop().unwrap_or_else(Pending::blank);
+        entry.renew(record, image);
+        entry
     }
 
     /// The queue that an instruction is for: one that does not exist stands for the default one.
@@ -154,7 +157,7 @@ impl Packets {
     pub(crate) fn push(
         &mut self,
         context: Option<Slot>,
-        mut pending: Pending,
+        mut pending: Box<Pending>,
         replaces: impl FnOnce(&Pending) -> bool,
     ) -> bool {
         pending.cause = self.cause;
@@ -165,8 +168,8 @@ impl Packets {
             && replaces(earlier)
         {
             pending.number = earlier.number;
-            let replaced = std::mem::replace(earlier, pending);
-            self.recycle(replaced);
+            std::mem::swap(earlier, &mut *pending);
+            self.recycle(pending);
             return true;
         }
         let queue_index = self.queue_of(&pending.record);
@@ -313,12 +316,12 @@ impl Packets {
         self.order.sort_by_key(|queue| self.queues[*queue].prio);
     }
 
-    fn recycle(&mut self, mut pending: Pending) {
+    fn recycle(&mut self, mut pending: Box<Pending>) {
         self.held -= u64::from(pending.held);
         if self.spare.len() < SPARE {
-            pending.buffers.image.clear();
+            // What it refers to may be used again.
             pending.buffers.payload.clear();
-            self.spare.push(pending.buffers);
+            self.spare.push(pending);
         }
     }
 }

@@ -126,7 +126,7 @@ impl Paced {
     }
 
     /// Appends an instruction to its context's and returns its number.
-    pub(super) fn push(&mut self, pending: Pending) -> u64 {
+    pub(super) fn push(&mut self, pending: Box<Pending>) -> u64 {
         let index = self.flow_of(pending.context);
         let flow = self.flow_mut(index);
         flow.begins |= flow.waiting.is_empty();
@@ -190,7 +190,7 @@ impl Paced {
         self.plan(flow, true);
     }
 
-    pub(super) fn pop(&mut self, flow: u32) -> Option<Pending> {
+    pub(super) fn pop(&mut self, flow: u32) -> Option<Box<Pending>> {
         let pending = self.flows.get_mut(flow as usize)?.waiting.pop();
         self.waiting -= usize::from(pending.is_some());
         self.plan(flow, false);
@@ -217,7 +217,7 @@ impl Paced {
     }
 
     /// Takes those out that a context has issued, or all.
-    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Pending>) {
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
         let flows = match context {
             Some(_) if self.per_flow => self.flow_of(context)..self.flow_of(context) + 1,
             _ => 0..self.flows.len() as u32,

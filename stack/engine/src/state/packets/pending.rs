@@ -1,5 +1,6 @@
 //! One packet instruction that waits, and how far it has left.
 
+use bytemuck::Zeroable;
 use hawser_ir::abi::PacketRec;
 
 use crate::state::Slot;
@@ -70,39 +71,43 @@ pub(crate) struct SharedHeader {
 }
 
 impl Pending {
-    /// An instruction with `len` bytes of payload, `seg_size` in each packet (0: all in one).
-    pub(crate) fn new(record: PacketRec, buffers: Buffers, len: u32, seg_size: u32) -> Pending {
-        let packets = if seg_size == 0 {
-            1
-        } else {
-            len.div_ceil(seg_size).max(1)
-        };
-        Pending {
-            record,
-            buffers,
-            len,
+    /// One that [`Pending::renew`] makes an instruction.
+    pub(crate) fn blank() -> Box<Pending> {
+        Box::new(Pending {
+            record: PacketRec::zeroed(),
+            buffers: Buffers::default(),
+            len: 0,
             held: 0,
-            seg_size,
-            packets,
+            seg_size: 0,
+            packets: 1,
             sent: Progress::default(),
             cause: 0,
             context: None,
             number: 0,
-        }
+        })
+    }
+
+    /// Becomes another instruction, without payload.
+    pub(crate) fn renew(&mut self, record: &PacketRec, image: &[u8]) {
+        self.record = *record;
+        self.buffers.image.clear();
+        self.buffers.image.extend_from_slice(image);
+        self.buffers.payload.clear();
+        self.set_payload(0, 0);
+    }
+
+    /// It has `len` bytes of payload, `seg_size` in each packet (0: all in one), of which nothing has left.
+    pub(crate) fn set_payload(&mut self, len: u32, seg_size: u32) {
+        let packets = match seg_size {
+            0 => 1,
+            size => len.div_ceil(size).max(1),
+        };
+        (self.len, self.seg_size, self.packets, self.sent) = (len, seg_size, packets, Progress::default());
     }
 
     /// Whether a context has issued it; without one: true.
     pub(super) fn is_of(&self, context: Option<Slot>) -> bool {
         context.is_none() || self.context == context
-    }
-
-    /// Becomes another instruction of the same blueprint, one without payload.
-    pub(crate) fn become_header(&mut self, record: &PacketRec, image: &[u8]) {
-        self.record = *record;
-        self.buffers.image.clear();
-        self.buffers.image.extend_from_slice(image);
-        self.buffers.payload.clear();
-        (self.len, self.seg_size, self.packets, self.sent) = (0, 0, 1, Progress::default());
     }
 
     /// Moves on by `len` bytes of payload: appends their pieces to `out`.

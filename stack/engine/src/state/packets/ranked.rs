@@ -11,7 +11,7 @@ use crate::state::Slot;
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
     /// They do not move, however their order changes.
-    entries: Vec<Option<Pending>>,
+    entries: Vec<Option<Box<Pending>>>,
     /// Places without an entry.
     free: Vec<usize>,
     /// By rank and number, where the instruction is.
@@ -21,7 +21,7 @@ pub(super) struct Ranked {
 
 impl Ranked {
     /// Adds an instruction and returns its number.
-    pub(super) fn push(&mut self, mut pending: Pending) -> u64 {
+    pub(super) fn push(&mut self, mut pending: Box<Pending>) -> u64 {
         self.issued += 1;
         pending.number = self.issued;
         let key = (pending.record.rank, self.issued);
@@ -37,7 +37,7 @@ impl Ranked {
 
     /// The instruction with this rank and number, while it waits.
     pub(super) fn find(&mut self, rank: u64, number: u64) -> Option<&mut Pending> {
-        self.entries[*self.order.get(&(rank, number))?].as_mut()
+        self.entries[*self.order.get(&(rank, number))?].as_deref_mut()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,17 +46,17 @@ impl Ranked {
 
     pub(super) fn front(&mut self) -> Option<&mut Pending> {
         let (_, place) = self.order.first_key_value()?;
-        self.entries[*place].as_mut()
+        self.entries[*place].as_deref_mut()
     }
 
-    pub(super) fn pop(&mut self) -> Option<Pending> {
+    pub(super) fn pop(&mut self) -> Option<Box<Pending>> {
         let (_, place) = self.order.pop_first()?;
         self.free.push(place);
         self.entries[place].take()
     }
 
     /// Takes those out that a context has issued, or all.
-    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Pending>) {
+    pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.order.retain(|_, place| {
             let entry = &mut entries[*place];

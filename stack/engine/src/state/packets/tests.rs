@@ -7,14 +7,21 @@ use crate::wire::PayRef;
 
 const NOW: Instant = Instant::from_nanos(1);
 
+fn instruction(record: PacketRec, len: u32, seg_size: u32) -> Box<Pending> {
+    let mut pending = Pending::blank();
+    pending.renew(&record, &[]);
+    pending.set_payload(len, seg_size);
+    pending
+}
+
 /// A packet that is recognised by its length.
-fn pending(queue: u32, blueprint: u16, len: u32) -> Pending {
+fn pending(queue: u32, blueprint: u16, len: u32) -> Box<Pending> {
     let record = PacketRec {
         queue,
         blueprint,
         ..PacketRec::zeroed()
     };
-    Pending::new(record, Buffers::default(), len, 0)
+    instruction(record, len, 0)
 }
 
 fn drain(packets: &mut Packets) -> Vec<u32> {
@@ -140,7 +147,7 @@ fn a_reset_queue_is_empty_and_goes_on() {
 
 #[test]
 fn segments_share_the_payload_out() {
-    let mut one = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 1000);
+    let mut one = instruction(PacketRec::zeroed(), 2500, 1000);
     let pieces = [vec![1; 700], vec![2; 1000], vec![3; 800]];
     one.buffers.payload = pieces.into_iter().map(PayRef::from).collect();
     assert_eq!(one.packets, 3);
@@ -162,7 +169,7 @@ fn segments_share_the_payload_out() {
 }
 
 /// A packet of a rank that is recognised by its length.
-fn ranked(rank: u64, len: u32) -> Pending {
+fn ranked(rank: u64, len: u32) -> Box<Pending> {
     let mut pending = pending(0, 0, len);
     pending.record.rank = rank;
     pending
@@ -181,11 +188,9 @@ fn the_smallest_rank_leaves_first_and_equal_ranks_in_order_of_issue() {
 #[test]
 fn a_smaller_rank_overtakes_an_instruction_that_has_partly_left() {
     let mut packets = queues(&[QueuePolicy::Rank]);
-    packets.push(
-        context(1),
-        Pending::new(ranked(7, 0).record, Buffers::default(), 3000, 1000),
-        |_| false,
-    );
+    packets.push(context(1), instruction(ranked(7, 0).record, 3000, 1000), |_| {
+        false
+    });
     let turn = packets.turn(NOW).expect("one");
     packets.front(turn).expect("one").sent.packets = 1;
     packets.push(context(2), ranked(6, 1), |_| false);
@@ -368,7 +373,7 @@ fn payload_is_counted_until_its_instruction_is_gone() {
     assert!(packets.reset(1, context(2)));
     assert_eq!(packets.held(), 20);
     if let Some(latest) = packets.latest(slot(1), &pending(0, 0, 0).record) {
-        latest.become_header(&PacketRec::zeroed(), &[]);
+        latest.renew(&PacketRec::zeroed(), &[]);
     }
     assert_eq!(drain(&mut packets), [0]);
     assert_eq!(packets.held(), 0);
