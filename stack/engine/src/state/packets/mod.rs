@@ -8,6 +8,8 @@
 //! one only if both are adjacent among those of their context and queue and have one rank, neither has
 //! begun to leave, the earlier one's fields are what leaves, and the program's rule allows it.
 
+#![allow(clippy::vec_box)] // The boxes are what is used again, and what is moved.
+
 mod fifo;
 mod paced;
 mod pending;
@@ -65,7 +67,6 @@ pub(crate) struct Packets {
     /// By context and queue: the number of its latest entry.
     latest: Vec<u64>,
     /// Those that have left, for use again.
-    #[allow(clippy::vec_box)] // The boxes are what is used again.
     spare: Vec<Box<Pending>>,
     waiting: usize,
     /// Payload bytes of those that wait.
