@@ -192,6 +192,7 @@ pub fn outcome(number: u64) -> Result<Outcome, u32> {
 
 /// A region's address; null where there is none.
 #[must_use]
+#[inline]
 pub fn address(region: Option<&mut [u8]>) -> *mut u8 {
     region.map_or(ptr::null_mut(), <[u8]>::as_mut_ptr)
 }

@@ -5,7 +5,10 @@
 //! included, so that an event's bytes depend on the packet alone.
 
 use std::collections::BTreeMap;
+use std::mem::offset_of;
+use std::ops::Range;
 
+use hawser_ir::abi::EventHeader;
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Base, Place, StmtKind};
 
@@ -18,6 +21,9 @@ const NEAR: u32 = 8;
 const LARGE: u32 = 256;
 /// The maximum number of bytes that compilers clear by a few stores.
 const PIECE: u32 = 64;
+
+/// Where an event's ids are.
+const IDS: Range<u32> = offset_of!(EventHeader, id) as u32..size_of::<EventHeader>() as u32;
 
 impl Emitter<'_> {
     /// Prints the clearing of the event that is put together at `name`, a variable of the frame.
@@ -53,12 +59,17 @@ impl Emitter<'_> {
             if reads.found {
                 break;
             }
-            let (StmtKind::Store(to, _) | StmtKind::Copy(to, _)) = &stmt.kind else {
+            // All three ids, those that it has no use for as well.
+            let (to, part) = if let StmtKind::SetIds { event: to, .. } = &stmt.kind {
+                (to, IDS)
+            } else if let StmtKind::Store(to, _) | StmtKind::Copy(to, _) = &stmt.kind {
+                (to, 0..self.layout().size(&to.ty))
+            } else {
                 continue;
             };
             if to.base == Base::Local && to.steps.is_empty() && event.contains(&to.offset) {
                 let from = to.offset - offset;
-                set.insert(from, from + self.layout().size(&to.ty));
+                set.insert(from + part.start, from + part.end);
             }
         }
         set.into_iter().collect()
@@ -83,7 +94,7 @@ fn gaps(parts: &[(u32, u32)], size: u32) -> Vec<(u32, u32)> {
 
 /// Whether a statement does more with an event than set a part of it: what is set already may be read.
 struct Reads<'a> {
-    event: std::ops::Range<u32>,
+    event: Range<u32>,
     /// Parts that are set: begin and end.
     set: &'a BTreeMap<u32, u32>,
     found: bool,

@@ -16,17 +16,18 @@ use crate::function::pointer_name;
 use crate::scope::Scope;
 
 impl Emitter<'_> {
-    /// The variable that is put together where its event goes, by its index: that of a parser which
-    /// gives one event and no longer touches it then. So nothing is added before it, and there is room.
+    /// The variable that is put together where its event goes, by its index: that of the last event of a parser, if
+    /// none is added once it has begun and the parser no longer touches it then. There is room: the checker has bounded
+    /// how many events a parser gives.
     pub(crate) fn in_place(&self, s: &Scope, func: &Func) -> Option<usize> {
         let is_parser = |id: FuncId| std::ptr::eq(self.func(id), func);
-        if !self.module.parsers.iter().any(|parser| is_parser(parser.func)) || self.pushes(&func.body) != 1 {
+        if !self.module.parsers.iter().any(|parser| is_parser(parser.func)) {
             return None;
         }
         let pushed = func
             .body
             .iter()
-            .position(|stmt| matches!(stmt.kind, StmtKind::PushEvent { .. }))?;
+            .rposition(|stmt| matches!(stmt.kind, StmtKind::PushEvent { .. }))?;
         let StmtKind::PushEvent { from, .. } = &func.body[pushed].kind else {
             return None;
         };
@@ -43,12 +44,15 @@ impl Emitter<'_> {
                 .find(|declared| declared.local == index);
             here.is_some_and(|here| !here.set_whole || matches!(stmt.kind, StmtKind::Init(_)))
         };
+        let begins = func.body[..=pushed].iter().position(declared)?;
+        let is_alone = self.pushes(&func.body[begins..]) == 1;
         let part = local.offset..local.offset + local.size.max(1);
-        let mentioned_later = is_mentioned(&func.body[pushed + 1..], &part);
+        let is_mentioned =
+            is_mentioned(&func.body[..begins], &part) || is_mentioned(&func.body[pushed + 1..], &part);
         let whole = self.layout().size(&from.ty) == local.size
             && self.zero(&local.ty) == "{0}"
             && !self.has_defaults(&local.ty);
-        (whole && !mentioned_later && func.body[..=pushed].iter().any(declared)).then_some(index)
+        (whole && is_alone && !is_mentioned).then_some(index)
     }
 
     /// Prints `flow_id a(…), b(…); set_flow_id(e, a, b);` with the ids made where they go, for an event

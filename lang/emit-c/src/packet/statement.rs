@@ -1,6 +1,6 @@
 //! The statements of parsers that concern packets: `p.extract(h)`, `out.add(ev)`.
 
-use hawser_ir::{BlueprintId, EventId, Place};
+use hawser_ir::{Base, BlueprintId, EventId, Place};
 
 use crate::emitter::Emitter;
 use crate::scope::Scope;
@@ -32,7 +32,8 @@ pub(crate) fn extract(e: &mut Emitter<'_>, s: &mut Scope, id: BlueprintId, dst: 
 pub(crate) fn push_event(e: &mut Emitter<'_>, s: &mut Scope, event: EventId, from: &Place) {
     let size = e.module.event_size(event);
     let target = e.target(s, from);
-    if s.in_place.is_some() {
+    let is_in_place = |index: usize| from.base == Base::Local && s.locals[index].offset == from.offset;
+    if s.in_place.is_some_and(is_in_place) {
         let head = target.at.member("head").address();
         s.out
             .line(&format!("hw_keep_event(run, {head}, {size}, {});", event.0));

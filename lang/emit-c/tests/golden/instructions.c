@@ -320,9 +320,8 @@ HW_FLAT HW_PART bool mtp_on_listen(hw_run *run, const hw_op *op) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
-    memset((uint8_t *)e + 0, 0, 64);
-    memset((uint8_t *)e + 64, 0, 64);
-    memset((uint8_t *)e + 128, 0, 40);
+    memset((uint8_t *)e + 0, 0, 24);
+    memset((uint8_t *)e + 146, 0, 22);
     const hw_id t = hw_id_at(&op->self);
     hw_event *header = &e->head;
     header->ids = 1;
