@@ -43,6 +43,7 @@ impl Args {
         Self {
             size: Some(size),
             no_merge: !merge,
+            round_trips: false,
             ..Self::of_round_trips(engines)
         }
     }
