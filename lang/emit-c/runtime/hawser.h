@@ -37,7 +37,7 @@
 #endif
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
-#define HAWSER_ABI 6
+#define HAWSER_ABI 7
 
 #define HW_INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
@@ -284,7 +284,8 @@ typedef struct hw_packet {
     uint64_t head_len;
     const uint8_t *tail;
     uint64_t tail_len;
-    uint64_t addr;   /* of the first byte of `head`; it counts on through `tail` */
+    uint64_t merged; /* bytes behind `tail`, of packets that were merged with this one: counted, and not read */
+    uint64_t addr;   /* of the first byte of `head`; it counts on through all that follows */
     uint32_t verify; /* what is to be verified: 1 Internet checksums, 2 an invariant CRC */
     uint32_t crc;    /* what stands in front of `head`, as an invariant CRC covers it */
 } hw_packet;
@@ -308,7 +309,7 @@ typedef struct hw_built {
 
 /* ---- One run ---- */
 
-/* Where a parser is in its packet: the next byte, and one past the last, `tail` included and
+/* Where a parser is in its packet: the next byte, and one past the last, all that follows `head` included and
  * trailers taken off. Without a packet all is zero. */
 typedef struct hw_cursor {
     const hw_packet *packet;

@@ -34,7 +34,7 @@ static inline uint64_t hw_round_up(uint64_t value, uint64_t multiple) {
 }
 
 HW_PART hw_cursor hw_cursor_over(const hw_packet *packet) {
-    hw_cursor cursor = {packet, 0, packet ? packet->head_len + packet->tail_len : 0};
+    hw_cursor cursor = {packet, 0, packet ? packet->head_len + packet->tail_len + packet->merged : 0};
     return cursor;
 }
 
@@ -363,14 +363,15 @@ HW_PART hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to)
     return piece;
 }
 
-/* Copies the bytes [from, to) of a packet, which are there. */
-static inline void hw_copy_out(const hw_packet *packet, uint64_t from, uint64_t to, uint8_t *room) {
+/* Copies the bytes [from, to) of a packet; false unless all of them are there. */
+static inline bool hw_copy_out(const hw_packet *packet, uint64_t from, uint64_t to, uint8_t *room) {
     hw_piece head = hw_in_head(packet, from, to);
     hw_piece tail = hw_in_tail(packet, from, to);
     if (head.len)
         memcpy(room, head.bytes, head.len);
     if (tail.len)
         memcpy(room + head.len, tail.bytes, tail.len);
+    return head.len + tail.len == to - from;
 }
 
 /* Verifies the Internet checksum over the bytes [from, to) of a packet. */

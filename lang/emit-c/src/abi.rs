@@ -13,7 +13,7 @@ use std::ptr;
 use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError};
 
 /// `HAWSER_ABI`: changes with every incompatible change of what is declared here.
-pub const ABI: u32 = 6;
+pub const ABI: u32 = 7;
 
 /// `hw_memory`: what a chain runs on.
 #[repr(C)]
@@ -73,7 +73,9 @@ pub struct RawPacket {
     pub tail: *const u8,
     /// Bytes of it.
     pub tail_len: u64,
-    /// The address of the first byte of `head`; it counts on through `tail`.
+    /// See [`Packet::merged`].
+    pub merged: u64,
+    /// The address of the first byte of `head`; it counts on through all that follows.
     pub addr: u64,
     /// What is to be verified: 1 Internet checksums, 2 an invariant CRC.
     pub verify: u32,
@@ -91,6 +93,7 @@ impl RawPacket {
             head_len: packet.head.len() as u64,
             tail: packet.tail.as_ptr(),
             tail_len: packet.tail.len() as u64,
+            merged: packet.merged as u64,
             addr: packet.addr,
             verify: u32::from(packet.csum == Csum::Unverified) | u32::from(packet.crc.is_some()) << 1,
             crc: packet.crc.unwrap_or(0),

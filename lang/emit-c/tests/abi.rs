@@ -32,7 +32,7 @@ fn layouts() -> Vec<(String, usize)> {
         Memory is "hw_memory" { keyed, fresh, globals, scratch, keyed_type, pad }
         Records is "hw_records" { at, end, wanted }
         Events is "hw_events" { at, end, count, capacity }
-        RawPacket is "hw_packet" { net, head, head_len, tail, tail_len, addr, verify, crc }
+        RawPacket is "hw_packet" { net, head, head_len, tail, tail_len, merged, addr, verify, crc }
         RawBuilt is "hw_built" { len, trailer, csum_at, has_csum }
         RawProgram is "hawser_program" { abi, size, name, digest, react, parse, build, coalesce }
         Id is "hw_id" {}

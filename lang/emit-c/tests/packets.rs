@@ -379,6 +379,11 @@ fn parsers_in_c_do_what_the_interpreter_does() {
                 } else {
                     Csum::Complete
                 };
+                let merged = if random.below(4) == 0 {
+                    random.below(60_000)
+                } else {
+                    0
+                };
                 let at = if random.below(4) == 0 {
                     0
                 } else {
@@ -388,6 +393,7 @@ fn parsers_in_c_do_what_the_interpreter_does() {
                     net: &net,
                     head: &head,
                     tail: &tail,
+                    merged,
                     addr: at,
                     csum,
                     crc: Some(0),

@@ -172,6 +172,7 @@ impl Side for Native<'_> {
             net: &NO_NET,
             head: &[],
             tail: &[],
+            merged: 0,
             addr: 0,
             csum: Csum::Complete,
             crc: None,

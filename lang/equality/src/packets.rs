@@ -135,6 +135,7 @@ impl Packets<'_> {
         } else {
             Csum::Unverified
         };
+        let merged = if rng.one_in(4) { rng.below(60_000) } else { 0 };
         let addr = if rng.one_in(4) {
             0
         } else {
@@ -144,6 +145,7 @@ impl Packets<'_> {
             net: &net,
             head,
             tail,
+            merged,
             addr,
             csum,
             crc: (!rng.one_in(4)).then(|| rng.word() as u32),

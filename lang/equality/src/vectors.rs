@@ -180,6 +180,7 @@ fn input_views(vectors: &mut Vectors, input: &Input<'_>) {
     vectors.blob(bytemuck::bytes_of(&net));
     vectors.blob(packet.map_or(&[], |packet| packet.head));
     vectors.blob(packet.map_or(&[], |packet| packet.tail));
+    vectors.word(packet.map_or(0, |packet| packet.merged as u64));
     vectors.word(packet.map_or(0, |packet| packet.addr));
     vectors.word(packet.map_or(0, |packet| u64::from(packet.csum == Csum::Unverified)));
     vectors.blob(bytemuck::bytes_of(icmp.unwrap_or(&bytemuck::Zeroable::zeroed())));

@@ -235,6 +235,9 @@ impl<'a> Machine<'a> {
         let mut bytes = [0; MAX_TRAILER];
         let room = bytes.get_mut(..to - from).ok_or(ParseError::Length)?;
         let [head, tail] = pieces(packet, from, to);
+        if head.len() + tail.len() < to - from {
+            return Err(ParseError::Truncated);
+        }
         room[..head.len()].copy_from_slice(head);
         room[head.len()..head.len() + tail.len()].copy_from_slice(tail);
         let mut reader = BitReader::new(&bytes[..to - from]);

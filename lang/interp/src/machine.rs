@@ -52,7 +52,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) packet: Packet<'a>,
     /// The next byte.
     pub(crate) at: usize,
-    /// One past the last, `tail` included and trailers taken off.
+    /// One past the last, all that follows `head` included and trailers taken off.
     pub(crate) end: usize,
 }
 

@@ -53,7 +53,7 @@ impl<'a> Machine<'a> {
         self.cursor = Some(Cursor {
             packet,
             at: 0,
-            end: packet.head.len() + packet.tail.len(),
+            end: packet.head.len() + packet.tail.len() + packet.merged,
         });
     }
 

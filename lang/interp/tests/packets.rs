@@ -5,7 +5,7 @@ use crate::common;
 
 use common::*;
 use fastrand::Rng;
-use hawser_ir::abi::{Built, Csum, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, Csum, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input};
 use hawser_ir::*;
 
@@ -71,6 +71,32 @@ fn payload_is_found_in_head_and_tail() {
     assert_eq!(
         parse(tcp(), head, tail, Csum::Unverified).err(),
         Some(ParseError::Truncated)
+    );
+}
+
+#[test]
+fn payload_of_merged_packets_counts_and_is_not_read() {
+    let tcp = tcp();
+    let image_at = field(&tcp.module, tcp.event, Base::Local, "header").offset as usize;
+    let program = interpreter(tcp.module.clone());
+    let (net, head) = (net_v4(), bytes(HELLO));
+    let merged = Packet {
+        merged: 1000,
+        csum: Csum::Complete,
+        ..packet(&net, &head, &[])
+    };
+    let mut events = EventBuf::default();
+    program.parse(0, Input::Packet(merged), &mut events).unwrap();
+    let data = data(&tcp.module, tcp.header, &events.get(0)[image_at..]);
+    assert_eq!((data.len, data.addr), (1005, abi::addr(7, 20)));
+    // No header is in it.
+    let merged = Packet {
+        head: &head[..19],
+        ..merged
+    };
+    assert_eq!(
+        program.parse(0, Input::Packet(merged), &mut events),
+        Err(ParseError::Truncated)
     );
 }
 

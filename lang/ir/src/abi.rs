@@ -370,7 +370,10 @@ pub struct Packet<'a> {
     pub head: &'a [u8],
     /// What follows `head`, where the wire holds the payload elsewhere.
     pub tail: &'a [u8],
-    /// Address of the first byte of `head`; the payload's address counts on through `tail`.
+    /// Bytes of payload behind `tail`: that of packets which were merged with this one. They count as its own, and a
+    /// parser reads none of them.
+    pub merged: usize,
+    /// Address of the first byte of `head`; the payload's address counts on through all that follows.
     pub addr: Addr,
     /// Whether checksums are to be verified.
     pub csum: Csum,

@@ -10,7 +10,7 @@ use crate::cuts::Cuts;
 use crate::externs::MemoryPlan;
 use crate::net::Steering;
 use crate::net::crc::Crc;
-use crate::net::udp;
+use crate::net::{merge, udp};
 use crate::scalar;
 
 /// An event type and its chain.
@@ -80,6 +80,8 @@ pub(crate) struct Tables {
     pub(crate) crcs: Vec<Option<Crc>>,
     /// One of them covers what stands in front of the program's packets.
     pub(crate) invariant: bool,
+    /// Packets that go on where the one before ends can be taken in as one.
+    pub(crate) merges: bool,
     /// By extern: what it does with registered memory.
     pub(crate) memory: Vec<Option<MemoryPlan>>,
     /// The instructions that a device may cut.
@@ -142,6 +144,7 @@ impl Tables {
                 .collect(),
             crcs: module.blueprints.iter().map(Crc::of).collect(),
             invariant: false,
+            merges: module.blueprints.iter().all(merge::can_be_merged),
             memory: (0..module.externs.len())
                 .map(|number| MemoryPlan::of(module, number))
                 .collect(),

@@ -281,6 +281,7 @@ impl<'a> Views<'a> {
             net: &NO_NET,
             head: &[],
             tail: &[],
+            merged: 0,
             addr: 0,
             csum: Csum::Complete,
             crc: None,

@@ -109,6 +109,7 @@ impl Fronted {
             net: &net,
             head,
             tail: &[],
+            merged: 0,
             addr: addr(FRONT_BUFFER, 0),
             csum: received.csum,
             crc: None,

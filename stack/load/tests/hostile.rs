@@ -135,6 +135,7 @@ fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: 
         net: &net,
         head,
         tail,
+        merged: noise.below(2) * noise.below(70_000),
         addr: addr(0, 0),
         csum,
         crc: Some(0),

@@ -74,6 +74,7 @@ pub(crate) fn decode(
         net,
         head: bytes,
         tail: &[],
+        merged: 0,
         addr: 0,
         csum: Csum::Complete,
         crc: None,

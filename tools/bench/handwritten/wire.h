@@ -96,7 +96,7 @@ static uint32_t parse_segment(const packet_t *p, events_t *out) {
     const uint8_t *h = p->head;
     if (p->head_len < 20)
         return HW_TRUNCATED;
-    uint64_t header = (uint64_t)(h[12] >> 4) * 4, total = p->head_len + p->tail_len;
+    uint64_t header = (uint64_t)(h[12] >> 4) * 4, total = p->head_len + p->tail_len + p->merged;
     if (header < 20 || header > p->head_len)
         return HW_LENGTH;
     if (p->verify) {

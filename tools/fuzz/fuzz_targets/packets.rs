@@ -42,7 +42,7 @@ fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBu
     let source = program.module().parsers[parser].source;
     let protocol = if let Source::Ip(number) = source { number } else { 17 };
     let net = Net { protocol, segs: 1, version: 6, ..NET_ZERO };
-    let packet = Packet { net: &net, head: data, tail: &[], addr: addr(0, 0), csum: Csum::Complete, crc: None };
+    let packet = Packet { net: &net, head: data, tail: &[], merged: 0, addr: addr(0, 0), csum: Csum::Complete, crc: None };
     let mut op: Op = bytemuck::Zeroable::zeroed();
     copy(bytemuck::bytes_of_mut(&mut op), data);
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();

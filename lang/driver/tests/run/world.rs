@@ -77,6 +77,7 @@ impl<'a> World<'a> {
                     net: &net,
                     head: &bytes,
                     tail: &[],
+                    merged: 0,
                     addr,
                     csum,
                     crc: None,

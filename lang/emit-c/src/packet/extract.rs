@@ -106,7 +106,7 @@ impl Emitter<'_> {
             s.out.line(&format!("uint8_t p[{MAX_TRAILER}];"));
         }
         fail(s, &format!("trailer > {MAX_TRAILER}"), "HW_LENGTH");
-        s.out.line("hw_copy_out(packet, end - trailer, end, p);");
+        fail(s, "!hw_copy_out(packet, end - trailer, end, p)", "HW_TRUNCATED");
         s.out.line("const uint64_t len HW_UNUSED = trailer;");
         s.out.line("uint64_t at = 0;");
         for group in groups(&blueprint.trailer) {

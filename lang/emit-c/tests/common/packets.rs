@@ -20,6 +20,7 @@ impl Compiled {
             net: &NET_ZERO,
             head: &[],
             tail: &[],
+            merged: 0,
             addr: 0,
             csum: Csum::Complete,
             crc: None,

@@ -383,6 +383,7 @@ pub(crate) fn packet<'a>(net: &'a Net, head: &'a [u8], tail: &'a [u8]) -> Packet
         net,
         head,
         tail,
+        merged: 0,
         addr: hawser_ir::abi::addr(7, 0),
         csum: Csum::Unverified,
         crc: None,

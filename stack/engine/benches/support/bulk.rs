@@ -237,7 +237,8 @@ impl Program for Bulk {
                 (ev.seq, ev.ack, ev.flags) = (four(4), four(8), u16::from(head[13]));
                 (ev.local_ip, ev.remote_ip) = (packet.net.dst_ip, packet.net.src_ip);
                 ev.addr = packet.addr + header as u64;
-                ev.len = (packet.head.len() + packet.tail.len()).saturating_sub(header) as u64;
+                ev.len =
+                    (packet.head.len() + packet.tail.len() + packet.merged).saturating_sub(header) as u64;
                 ev.segs = packet.net.segs;
                 ev.header.id[0] = id(&ev.local_ip, &ev.remote_ip, ev.local_port, ev.remote_port);
                 ev.header.id[1].push_bytes(&ev.local_ip);

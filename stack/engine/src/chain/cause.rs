@@ -14,6 +14,10 @@ pub(crate) struct Buffer<'a> {
     number: u32,
     pub(crate) head: &'a [u8],
     pub(crate) tail: &'a [u8],
+    /// What follows both: payload of packets that were merged with it, each where it was received.
+    pub(crate) merged: &'a [&'a [u8]],
+    /// Bytes of that.
+    pub(crate) merged_len: usize,
     /// What an instruction on memory read last, under the number 0.
     read: &'a [u8],
     /// What `head` lies in, if that can be referred to.
@@ -75,34 +79,40 @@ impl<'a> Buffer<'a> {
 
     /// Bytes in it.
     pub(crate) fn len(&self) -> usize {
-        self.head.len() + self.tail.len()
+        self.head.len() + self.tail.len() + self.merged_len
     }
 
-    /// Up to `len` bytes from an address on, in two pieces; fewer where the buffer ends or the
+    /// All of it, piece by piece.
+    #[inline]
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        [self.head, self.tail]
+            .into_iter()
+            .chain(self.merged.iter().copied())
+    }
+
+    /// Up to `len` bytes from an address on, piece by piece; fewer where the buffer ends or the
     /// address is another input's.
     #[inline]
-    pub(crate) fn get(&self, addr: Addr, len: u64) -> [&'a [u8]; 2] {
-        let Some((number, offset)) = addr_parts(addr) else {
-            return [&[], &[]];
+    pub(crate) fn get(&self, addr: Addr, len: u64) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (buffer, offset) = match addr_parts(addr) {
+            Some((0, offset)) => (
+                Buffer {
+                    head: self.read,
+                    ..Buffer::default()
+                },
+                offset,
+            ),
+            Some((number, offset)) if number == self.number => (*self, offset),
+            Some(_) | None => (Buffer::default(), 0),
         };
-        if number == 0 {
-            let from = (offset as usize).min(self.read.len());
-            let to = (from as u64).saturating_add(len).min(self.read.len() as u64) as usize;
-            return [&self.read[from..to], &[]];
-        }
-        if number != self.number {
-            return [&[], &[]];
-        }
-        let from = (offset as usize).min(self.len());
-        let to = (from as u64).saturating_add(len).min(self.len() as u64) as usize;
-        if self.tail.is_empty() {
-            return [&self.head[from..to], &[]];
-        }
-        let split = self.head.len();
-        [
-            &self.head[from.min(split)..to.min(split)],
-            &self.tail[from.max(split) - split..to.max(split) - split],
-        ]
+        let (mut before, mut left) = (offset as usize, len);
+        buffer.pieces().filter_map(move |piece| {
+            let (skipped, rest) = piece.split_at(before.min(piece.len()));
+            let taken = &rest[..left.min(rest.len() as u64) as usize];
+            before -= skipped.len();
+            left -= taken.len() as u64;
+            (!taken.is_empty()).then_some(taken)
+        })
     }
 }
 
@@ -163,4 +173,42 @@ pub(crate) enum Verdict {
     Taken,
     /// A chain ended with `done`, and the input with it.
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_through_all_pieces_of_its_buffer() {
+        let bytes: Vec<u8> = (0..40).collect();
+        let merged = [&bytes[16..20], &bytes[20..21], &bytes[21..33]];
+        let mut last = 0;
+        let buffer = Buffer {
+            merged: &merged,
+            merged_len: 17,
+            ..Buffer::after(&mut last, &bytes[..12], &bytes[12..16])
+        };
+        assert_eq!(buffer.len(), 33);
+        for from in 0..40 {
+            for len in 0..40 {
+                let found: Vec<_> = buffer.get(buffer.addr() + from, len).collect();
+                let expected = &bytes[from.min(33) as usize..(from + len).min(33).max(from.min(33)) as usize];
+                assert_eq!(found.concat(), expected, "{len} bytes from {from}");
+                assert!(found.iter().all(|piece| !piece.is_empty()));
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_other_buffers_lead_nowhere() {
+        let mut last = 0;
+        let before = Buffer::after(&mut last, &[1, 2], &[]);
+        let buffer = Buffer::after(&mut last, &[3, 4], &[5]).beside(&[6, 7]);
+        let get = |addr| buffer.get(addr, u64::MAX).collect::<Vec<_>>().concat();
+        assert_eq!(get(buffer.addr() + 1), [4, 5]);
+        assert_eq!(get(Buffer::read_addr() + 1), [7]);
+        assert!(get(before.addr()).is_empty());
+        assert!(get(0).is_empty());
+    }
 }

@@ -218,18 +218,10 @@ impl Effects<'_> {
         let slot = self.on(record)?;
         let unit = self.state.contexts.entry_mut(slot).receiving(&rec.uid)?;
         let before = unit.memory();
-        let [head, tail] = self.cause.buffer.get(rec.addr, rec.len);
-        let mut left_out = unit.add(rec.off, head, &mut self.state.pages);
-        if !tail.is_empty() {
-            left_out += unit.add(
-                rec.off.saturating_add(head.len() as u64),
-                tail,
-                &mut self.state.pages,
-            );
-        }
-        let found = (head.len() + tail.len()) as u64;
+        let pieces = self.cause.buffer.get(rec.addr, rec.len);
+        let kept = unit.add(rec.off, pieces, &mut self.state.pages);
         self.state.rx_held += unit.memory() - before;
-        self.state.counters.clip_receiving(left_out + (rec.len - found));
+        self.state.counters.clip_receiving(rec.len - kept);
         Some(())
     }
 

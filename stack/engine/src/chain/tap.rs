@@ -9,6 +9,7 @@ use hawser_ir::abi::{Net, Outcome};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
+use super::cause::Buffer;
 use crate::counters::Counters;
 use crate::program::Program;
 
@@ -175,12 +176,11 @@ impl Observer {
     }
 
     /// What happens next comes from this packet.
-    pub(crate) fn packet(&mut self, parser: Option<usize>, net: &Net, [head, tail]: [&[u8]; 2]) {
+    pub(crate) fn packet(&mut self, parser: Option<usize>, net: &Net, buffer: &Buffer<'_>) {
         self.is_of_packet = true;
         (self.packet.parser, self.packet.net) = (parser, *net);
         self.packet.bytes.clear();
-        self.packet.bytes.extend_from_slice(head);
-        self.packet.bytes.extend_from_slice(tail);
+        self.packet.bytes.extend(buffer.pieces().flatten());
     }
 
     /// What happens next comes from no packet.

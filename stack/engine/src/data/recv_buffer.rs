@@ -135,33 +135,33 @@ impl RecvBuffer {
         self.held.as_ref().map_or(0, |held| (held.resident * PAGE) as u64)
     }
 
-    /// Copies bytes to their place. Bytes below the contiguous point are there already; bytes
-    /// beyond the window or the unit's size are left out. Returns how many were left out.
-    pub(crate) fn add(&mut self, offset: u64, bytes: &[u8], pool: &mut PagePool) -> u64 {
+    /// Copies bytes, which come in pieces, to their place. Bytes below the contiguous point are there already; bytes
+    /// beyond the window or the unit's size are left out. Returns how many there are now.
+    pub(crate) fn add<'a>(
+        &mut self,
+        offset: u64,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        pool: &mut PagePool,
+    ) -> u64 {
         let limit = self.flushed.saturating_add(self.cap).min(self.size);
-        let end = offset.saturating_add(bytes.len() as u64);
-        let kept_end = end.min(limit);
-        let ready = self.held.as_ref().map_or(self.taken, |held| held.ready);
-        let start = offset.max(ready);
-        if start < kept_end {
-            let taken = self.taken;
-            let held = self.held.get_or_insert_with(|| Held::begin(taken, pool));
-            held.write(
-                start,
-                &bytes[(start - offset) as usize..(kept_end - offset) as usize],
-                pool,
-            );
-            held.highest = held.highest.max(kept_end);
-            if start == ready {
-                held.ready = kept_end;
-                if held.highest > kept_end {
-                    held.extend_ready();
-                }
-            } else {
-                held.set_present(start, kept_end);
+        let taken = self.taken;
+        let ready = self.held.as_ref().map_or(taken, |held| held.ready);
+        let mut end = offset;
+        for bytes in pieces {
+            let begin = end;
+            end = begin.saturating_add(bytes.len() as u64);
+            let (start, kept_end) = (begin.max(ready), end.min(limit));
+            if start < kept_end {
+                let held = self.held.get_or_insert_with(|| Held::begin(taken, pool));
+                let kept = &bytes[(start - begin) as usize..(kept_end - begin) as usize];
+                held.write(start, kept, pool);
             }
         }
-        end - kept_end.max(offset)
+        let (start, kept_end) = (offset.max(ready), end.min(limit));
+        if let Some(held) = self.held.as_mut().filter(|_| start < kept_end) {
+            held.add(start, kept_end);
+        }
+        kept_end.saturating_sub(offset)
     }
 
     /// Hands the next `len` contiguous bytes to the application. Returns how many of them are not
@@ -265,6 +265,18 @@ impl Held {
         }
     }
 
+    /// Takes [from, to), which was just written, as there.
+    fn add(&mut self, from: u64, to: u64) {
+        self.highest = self.highest.max(to);
+        if from != self.ready {
+            return self.set_present(from, to);
+        }
+        self.ready = to;
+        if self.highest > to {
+            self.extend_ready();
+        }
+    }
+
     /// Records [from, to), which was just written, as present.
     fn set_present(&mut self, from: u64, to: u64) {
         let mut at = from;
@@ -328,10 +340,12 @@ mod tests {
                         // The same offset always has the same byte, as in an honest stream.
                         let len = rand.below(4000);
                         let bytes: Vec<u8> = (offset..offset + len).map(byte_at).collect();
-                        let left_out = unit.add(offset, &bytes, &mut pool);
+                        let (first, rest) = bytes.split_at(rand.below(len + 1) as usize);
+                        let (second, third) = rest.split_at(rand.below(rest.len() as u64 + 1) as usize);
+                        let kept = unit.add(offset, [first, second, third], &mut pool);
                         let limit = (flushed + cap).min(size);
-                        let beyond = (offset..offset + len).filter(|o| *o >= limit).count();
-                        assert_eq!(left_out as usize, beyond, "seed {seed}");
+                        let within = (offset..offset + len).filter(|o| *o < limit).count();
+                        assert_eq!(kept as usize, within, "seed {seed}");
                         held.extend(
                             (offset..offset + len)
                                 .filter(|o| *o < limit)
@@ -366,10 +380,10 @@ mod tests {
     fn memory_is_used_again_without_old_presence_bits() {
         let mut pool = PagePool::default();
         let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
-        unit.add(10, &[1; 100], &mut pool);
+        unit.add(10, [&[1; 100][..]], &mut pool);
         unit.clear(&mut pool);
         let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
-        unit.add(0, &[2; 10], &mut pool);
+        unit.add(0, [&[2; 10][..]], &mut pool);
         assert_eq!(unit.flush(110), 100, "only ten bytes were received");
     }
 
@@ -377,12 +391,12 @@ mod tests {
     fn an_idle_unit_holds_no_memory() {
         let mut pool = PagePool::default();
         let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
-        unit.add(0, &[1; 5000], &mut pool);
+        unit.add(0, [&[1; 5000][..]], &mut pool);
         assert_eq!(unit.memory(), 2 * PAGE as u64);
         unit.flush(5000);
         assert_eq!(unit.read(&mut [0; 5000], &mut pool), 5000);
         assert_eq!(unit.memory(), 0);
-        unit.add(5000, &[3; 5000], &mut pool);
+        unit.add(5000, [&[3; 5000][..]], &mut pool);
         unit.flush(5000);
         let mut out = [0; 5000];
         assert_eq!(unit.read(&mut out, &mut pool), 5000);
@@ -394,9 +408,9 @@ mod tests {
         let mut pool = PagePool::default();
         let mut unit = RecvBuffer::new(u64::MAX, 1000);
         assert_eq!(
-            unit.add(u64::MAX - 5, &[1; 100], &mut pool),
-            5,
-            "the offset itself cannot go on"
+            unit.add(u64::MAX - 5, [&[1; 100][..]], &mut pool),
+            0,
+            "beyond the window"
         );
         assert_eq!(unit.flush(1), 1);
         assert_eq!(unit.memory(), 0);

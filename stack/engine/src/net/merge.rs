@@ -7,6 +7,7 @@
 //! Invariants: nothing is merged whose bytes are not known to be intact; a packet that is merged with others has
 //! no flag that asks for anything at once, and ends what is merged if it is shorter than those before.
 
+use hawser_ir::Blueprint;
 use hawser_ir::abi::{Csum, Net};
 
 use super::checksum::Sum;
@@ -26,13 +27,6 @@ const PLAIN: u8 = 0x10;
 /// The largest packet that a network header can state.
 const MAX_BYTES: u32 = 65_535;
 
-/// Memory for the payload of packets behind the first of those that are merged.
-#[derive(Debug)]
-pub(crate) struct Merger<'a> {
-    room: &'a mut [u8],
-    used: usize,
-}
-
 /// A received packet, perhaps the first of several that were merged, whose headers stand for all.
 #[derive(Debug)]
 pub(crate) struct Segment<'a> {
@@ -45,44 +39,29 @@ pub(crate) struct Segment<'a> {
     pub(crate) csum: &'a mut Csum,
 }
 
-impl<'a> Merger<'a> {
-    /// Merges into this memory; without any, nothing is merged.
-    pub(crate) fn new(room: &'a mut [u8]) -> Merger<'a> {
-        Merger { room, used: 0 }
-    }
-
-    /// Bytes that are free.
-    pub(crate) fn room(&self) -> usize {
-        self.room.len() - self.used
-    }
-
-    /// Takes the payload of a frame whose packet goes on where another ends, and gives its length. Nothing, if it does
-    /// not.
-    #[inline]
-    pub(crate) fn append(&mut self, first: &mut Segment<'_>, next: &RxFrame<'_>) -> Option<usize> {
-        let header = header_len(first.head)?;
-        let head = same_path(first, next)?;
-        let len = follows(first, head, header)?;
-        let end = self.used + len;
-        let room = self.room.get_mut(self.used..end)?;
-        if !first.is_intact() || !is_intact(first.net, head, next.csum) {
-            return None;
-        }
-        room.copy_from_slice(&head[header..]);
-        self.used = end;
-        first.net.seg_size = (first.head.len() - header) as u16;
-        first.net.segs += 1;
-        first.net.tot_len += len as u32;
-        Some(len)
-    }
-
-    /// All that was taken, in order.
-    pub(crate) fn taken(self) -> &'a [u8] {
-        &self.room[..self.used]
-    }
+/// Whether packets with this header can be merged: what stands behind their payload would be in the middle of it, and
+/// so would a CRC's end.
+pub(crate) fn can_be_merged(header: &Blueprint) -> bool {
+    header.trailer.is_empty() && header.crc().is_none()
 }
 
 impl Segment<'_> {
+    /// Takes in the packet of a frame, if it goes on where this one ends, and gives its payload, which stays where it
+    /// is.
+    #[inline]
+    pub(crate) fn append<'a>(&mut self, next: &RxFrame<'a>) -> Option<&'a [u8]> {
+        let header = header_len(self.head)?;
+        let head = same_path(self, next)?;
+        let payload = follows(self, head, header)?;
+        if !self.is_intact() || !is_intact(self.net, head, next.csum) {
+            return None;
+        }
+        self.net.seg_size = (self.head.len() - header) as u16;
+        self.net.segs += 1;
+        self.net.tot_len += payload.len() as u32;
+        Some(payload)
+    }
+
     /// Whether its checksum is right. A wrong one stays for the program to refuse and to count.
     #[inline]
     fn is_intact(&mut self) -> bool {
@@ -124,23 +103,24 @@ fn same_path<'a>(first: &Segment<'_>, next: &RxFrame<'a>) -> Option<&'a [u8]> {
     head.get(..stated) // nothing where it lies in two pieces
 }
 
-/// How many bytes of payload `next` has, if it goes on where `first` ends, whose header has so many bytes.
+/// The payload of `next`, if it goes on where `first` ends, whose header has so many bytes.
 #[inline]
-fn follows(first: &Segment<'_>, next: &[u8], header: usize) -> Option<usize> {
+fn follows<'a>(first: &Segment<'_>, next: &'a [u8], header: usize) -> Option<&'a [u8]> {
     let net = &*first.net;
     let size = first.head.len() - header;
-    let len = next.len().checked_sub(header)?;
+    let payload = next.get(header..)?;
     let before = size * usize::from(net.segs);
     // Not so behind a device's super-segment, a packet that was cut, and one that is shorter than those before it.
     let is_whole = net.tot_len as usize == usize::from(net.hdr_len) + header + before;
-    let fits = is_whole && (1..=size).contains(&len) && net.tot_len + len as u32 <= MAX_BYTES;
+    let fits =
+        is_whole && (1..=size).contains(&payload.len()) && net.tot_len + payload.len() as u32 <= MAX_BYTES;
     let (sequence, rest) = parts(first.head.first_chunk()?);
     let (next_sequence, next_rest) = parts(next.first_chunk()?);
     let goes_on = first.head[FLAGS] == PLAIN
         && rest == next_rest
         && sequence.wrapping_add(before as u32) == next_sequence
         && first.head[HEADER..header] == next[HEADER..header];
-    (fits && goes_on).then_some(len)
+    (fits && goes_on).then_some(payload)
 }
 
 /// Bytes of a packet's header, if it has as many as it states, and states enough.
@@ -160,6 +140,7 @@ fn parts(header: &[u8; HEADER]) -> (u32, [u32; 4]) {
 
 #[cfg(test)]
 mod tests {
+    use hawser_ir::{Fill, StructId, Ty, WireField};
     use hawser_testing::internet_checksum;
 
     use super::*;
@@ -216,15 +197,13 @@ mod tests {
         }
     }
 
-    /// Merges frames behind a first one into `room` bytes: how many were, the network header, the payload taken.
-    fn merge(frames: &[Vec<u8>], csum: Csum, room: usize) -> (usize, Net, Vec<u8>) {
+    /// Merges frames behind a first one: how many were, the network header, the payload taken.
+    fn merge(frames: &[Vec<u8>], csum: Csum) -> (usize, Net, Vec<u8>) {
         let frames: Vec<_> = frames.iter().map(|frame| received(frame, csum)).collect();
-        merge_received(&frames, room)
+        merge_received(&frames)
     }
 
-    fn merge_received(frames: &[RxFrame<'_>], room: usize) -> (usize, Net, Vec<u8>) {
-        let mut room = vec![0; room];
-        let mut merger = Merger::new(&mut room);
+    fn merge_received(frames: &[RxFrame<'_>]) -> (usize, Net, Vec<u8>) {
         let (first, rest) = frames.split_first().expect("a first one");
         let network = &first.head[NET..];
         let mut net = match first.head[12] {
@@ -239,14 +218,13 @@ mod tests {
             head,
             csum: &mut csum,
         };
-        let taken = |next: &&RxFrame<'_>| merger.append(&mut first, next).is_some();
-        let count = rest.iter().take_while(taken).count();
-        (count, net, merger.taken().to_vec())
+        let taken: Vec<_> = rest.iter().map_while(|next| first.append(next)).collect();
+        (taken.len(), net, taken.concat())
     }
 
     /// The same of two, one of which was changed.
     fn merges(pair: &[Vec<u8>; 2]) -> bool {
-        merge(pair, Csum::Complete, 1000).0 == 1
+        merge(pair, Csum::Complete).0 == 1
     }
 
     fn pair() -> [Vec<u8>; 2] {
@@ -265,7 +243,7 @@ mod tests {
                 frame(at(2) + 70, 70),
             ];
             let payload = [&frames[1][HEAD + 32..], &frames[2][HEAD + 32..]].concat();
-            let (count, net, taken) = merge(&frames, csum, 1 << 16);
+            let (count, net, taken) = merge(&frames, csum);
             assert_eq!((count, taken), (2, payload));
             assert_eq!((net.segs, net.seg_size, net.tot_len), (3, 1000, 20 + 32 + 2070));
         }
@@ -275,7 +253,7 @@ mod tests {
     fn what_a_link_pads_a_short_packet_with_is_not_merged() {
         let mut frames = [frame(5, 4), frame(9, 2)];
         frames[1].extend([0xee; 9]);
-        let (count, net, taken) = merge(&frames, Csum::Unverified, 1000);
+        let (count, net, taken) = merge(&frames, Csum::Unverified);
         assert_eq!((count, taken), (1, vec![9, 10]));
         assert_eq!(net.tot_len, 20 + 32 + 6);
         assert!(merges(&pair()));
@@ -342,34 +320,59 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_merged_that_is_broken_or_has_no_room() {
+    fn nothing_is_merged_that_is_broken_or_too_large() {
         for which in 0..2 {
             let mut frames = pair();
             frames[which][HEAD + 131] ^= 1;
-            assert_eq!(merge(&frames, Csum::Unverified, 1000).0, 0, "packet {which}");
+            assert_eq!(merge(&frames, Csum::Unverified).0, 0, "packet {which}");
         }
-        assert_eq!(merge(&pair(), Csum::Complete, 99).0, 0);
-        assert_eq!(merge(&pair(), Csum::Complete, 0).0, 0);
         let mut frames = pair();
         frames.iter_mut().for_each(|frame| frame[NET + 9] = 17);
         frames.iter_mut().for_each(|frame| seal(frame));
         assert!(!merges(&frames), "another protocol");
         assert!(!merges(&[frame(5, 0), frame(5, 100)]), "behind no payload");
         let frames: Vec<_> = (0..50).map(|index| frame(5 + index * 1400, 1400)).collect();
-        let (count, net, _) = merge(&frames, Csum::Complete, 1 << 17);
+        let (count, net, _) = merge(&frames, Csum::Complete);
         assert_eq!((count, net.tot_len), (45, 20 + 32 + 46 * 1400));
+    }
+
+    #[test]
+    fn packets_with_a_trailer_or_a_crc_are_not_merged() {
+        let field = |fill| WireField::Bits {
+            name: "field".to_owned(),
+            offset: 0,
+            ty: Ty::uint(32),
+            bits: 32,
+            fill,
+        };
+        let crc = Fill::Crc32 {
+            masked: Vec::new(),
+            invariant: false,
+        };
+        let header = |header, trailer| Blueprint {
+            name: "header".to_owned(),
+            body: StructId(0),
+            header,
+            data_at: None,
+            trailer,
+            fixed_len: 4,
+            max_len: 8,
+        };
+        assert!(can_be_merged(&header(vec![field(None)], vec![])));
+        assert!(!can_be_merged(&header(vec![field(Some(crc))], vec![])));
+        assert!(!can_be_merged(&header(vec![field(None)], vec![field(None)])));
     }
 
     #[test]
     fn what_a_device_has_merged_or_lies_in_two_pieces_stays_by_itself() {
         let pair = pair();
         let [first, next] = pair.each_ref().map(|frame| received(frame, Csum::Complete));
-        assert_eq!(merge_received(&[first, next], 1000).0, 1);
+        assert_eq!(merge_received(&[first, next]).0, 1);
         let merged = RxFrame { seg_size: 50, ..next };
-        assert_eq!(merge_received(&[first, merged], 1000).0, 0);
+        assert_eq!(merge_received(&[first, merged]).0, 0);
         let (head, tail) = next.head.split_at(HEAD + 32);
         let in_two = RxFrame { head, tail, ..next };
-        assert_eq!(merge_received(&[first, in_two], 1000).0, 0);
+        assert_eq!(merge_received(&[first, in_two]).0, 0);
     }
 
     #[test]
@@ -386,7 +389,7 @@ mod tests {
                 let [first, next] = frames.each_ref().map(|frame| &frame[..]);
                 for first in [first, &first[..len.max(HEAD)]] {
                     let pair = [first, next].map(|frame| received(frame, Csum::Complete));
-                    assert_eq!(merge_received(&pair, 1000).0, 0, "{len}, {words}");
+                    assert_eq!(merge_received(&pair).0, 0, "{len}, {words}");
                 }
             }
         }

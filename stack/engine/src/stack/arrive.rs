@@ -22,7 +22,7 @@ use hawser_time::Instant;
 use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Denied, Nothing, Observer, Verdict};
 use crate::ids::same;
-use crate::net::merge::{Merger, Segment};
+use crate::net::merge::Segment;
 use crate::net::{Ingress, crc, udp};
 use crate::state::{Contexts, Errno, Guess};
 use crate::wire::{RxFrame, Wire};
@@ -48,8 +48,8 @@ struct Arrival<'a> {
     csum: Csum,
     /// The CRC-32 of what stands in front of it, where the program's packets cover that.
     crc: Option<u32>,
-    /// Payload of packets that were merged with it, in bytes.
-    appended: usize,
+    /// Packets that were merged with it.
+    merged: usize,
     /// Its events.
     events: Range<usize>,
 }
@@ -75,10 +75,10 @@ enum Taker {
 
 impl<'a> Arrival<'a> {
     /// Whether the packet of the frame behind it goes on where it ends, and is now part of it. So it is where all of this
-    /// one lies in one piece, a program takes it, and no CRC covers what is in front of it.
+    /// one lies in one piece, and a program takes it.
     #[inline(always)]
-    fn takes(&mut self, next: &RxFrame<'_>, merger: &mut Merger<'_>) -> bool {
-        if !self.buffer.tail.is_empty() || self.crc.is_some() || self.parser.is_none() {
+    fn takes<'f>(&mut self, next: &RxFrame<'f>, payloads: &mut Vec<&'f [u8]>) -> bool {
+        if !self.buffer.tail.is_empty() || self.parser.is_none() {
             return false;
         }
         let mut first = Segment {
@@ -87,16 +87,20 @@ impl<'a> Arrival<'a> {
             head: self.buffer.head,
             csum: &mut self.csum,
         };
-        let taken = merger.append(&mut first, next);
-        self.appended += taken.unwrap_or(0);
-        taken.is_some()
+        let Some(payload) = first.append(next) else {
+            return false;
+        };
+        payloads.push(payload);
+        self.buffer.merged_len += payload.len();
+        self.merged += 1;
+        true
     }
 
     /// What happens next comes from this packet. Apart, so that nothing is prepared while nobody observes.
     #[cold]
     #[inline(never)]
     fn show(&self, observer: &mut Observer) {
-        observer.packet(self.parser, &self.net, [self.buffer.head, self.buffer.tail]);
+        observer.packet(self.parser, &self.net, &self.buffer);
     }
 }
 
@@ -104,19 +108,19 @@ impl Stack {
     /// Takes a batch of frames in, and gives their number.
     pub(crate) fn receive(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<usize> {
         let count = wire.receive(self.chains.state.limits.batch)?;
-        let mut merged = std::mem::take(&mut self.work.merged);
+        let mut payloads = std::mem::take(&mut self.work.payloads);
         let mut next = 0;
         while next < count {
-            // Of frames of a front, each has what chains did with it.
-            let room = if self.takes_back { &mut [] } else { &mut merged[..] };
-            let (frames, merger) = (next..count, Merger::new(room));
+            let frames = next..count;
             // A packet that comes alone does not pay for the places of others, each of them cache lines apart.
             next = match frames.len() {
-                1 => self.group::<1>(now, &*wire, frames, merger),
-                _ => self.group::<MAX_GROUP>(now, &*wire, frames, merger),
+                1 => self.group::<1>(now, &*wire, frames, &mut payloads),
+                _ => self.group::<MAX_GROUP>(now, &*wire, frames, &mut payloads),
             };
         }
-        self.work.merged = merged;
+        payloads.clear();
+        // None refers to a frame any more, and the memory is kept.
+        self.work.payloads = payloads.into_iter().map(|_| &[][..]).collect();
         wire.release();
         self.chains.state.counters.frames_received += count as u64;
         Ok(count)
@@ -128,9 +132,12 @@ impl Stack {
         now: Instant,
         wire: &'a dyn Wire,
         frames: Range<usize>,
-        mut merger: Merger<'a>,
+        payloads: &mut Vec<&'a [u8]>,
     ) -> usize {
         self.work.ahead.clear();
+        payloads.clear();
+        // Of frames of a front, each has what chains did with it.
+        let merges = PACKETS > 1 && self.merge && self.chains.tables.merges && !self.takes_back;
         // One by one: a constant would be copied whole.
         let mut arrivals: [Option<Arrival<'a>>; PACKETS] = std::array::from_fn(|_| None);
         let mut count = 0;
@@ -140,15 +147,11 @@ impl Stack {
             let (before, places) = arrivals.split_at_mut(count);
             let frame = wire.frame(next);
             next += 1;
-            if PACKETS > 1
-                && merger.room() > 0
+            if merges
                 && let Some(Some(before)) = before.last_mut()
-                && before.takes(&frame, &mut merger)
+                && before.takes(&frame, payloads)
             {
                 self.chains.state.counters.packets_merged += 1;
-                if merger.room() < self.interface.mtu() as usize {
-                    break;
-                }
                 continue;
             }
             match self.take_in(now, next - 1, frame, &mut places[0]) {
@@ -157,11 +160,9 @@ impl Stack {
                 Taken::Nothing => {}
             }
         }
-        let mut merged = merger.taken();
+        let mut payloads = &payloads[..];
         for arrival in arrivals[..count].iter_mut().flatten() {
-            if arrival.appended > 0 {
-                (arrival.buffer.tail, merged) = merged.split_at(arrival.appended);
-            }
+            (arrival.buffer.merged, payloads) = payloads.split_at(arrival.merged);
             self.parse(arrival);
         }
         self.work.look_ahead(&self.chains.state.contexts);
@@ -192,7 +193,7 @@ impl Stack {
                 buffer,
                 csum,
                 crc,
-                appended: 0,
+                merged: 0,
                 events: 0..0,
             });
             Taken::Packet
@@ -348,6 +349,7 @@ impl Stack {
             net: &arrival.net,
             head: arrival.buffer.head,
             tail: arrival.buffer.tail,
+            merged: arrival.buffer.merged_len,
             addr: arrival.buffer.addr(),
             csum: arrival.csum,
             crc: arrival.crc,
@@ -375,6 +377,7 @@ impl Stack {
                 net,
                 head: quoted,
                 tail: &[],
+                merged: 0,
                 addr: buffer.addr(),
                 csum: Csum::Complete,
                 crc: None,

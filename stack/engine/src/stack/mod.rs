@@ -60,9 +60,6 @@ const TIMER_RETRY: Duration = Duration::from_millis(1);
 /// How late a timer is, at least, where its driver came late: 1 ms.
 const LATE: Duration = Duration::from_millis(1);
 
-/// Bytes that packets hold which are merged with others, in one group of a batch: 64 KiB.
-const MERGED: usize = 64 << 10;
-
 /// Runs a transport program on one interface, for one shard.
 ///
 /// It owns no thread, no clock and no socket. Its driver calls, in a loop:
@@ -89,6 +86,8 @@ pub struct Stack {
     catches_up: Option<Instant>,
     /// What is received now are frames of a front, on which chains ran.
     takes_back: bool,
+    /// See [`StackConfig::merge`].
+    merge: bool,
     /// The number of the last buffer that addresses referred to.
     last_buffer: u32,
     /// The number of the last message of an endpoint.
@@ -120,8 +119,8 @@ struct Work {
     guesses: Vec<Option<Guess>>,
     /// The last id that was hashed, and its hash: packets of one connection come together.
     hashed: (Id, u64),
-    /// What packets hold that are merged with the one before; empty: none are.
-    merged: Vec<u8>,
+    /// Room for the payloads of packets that are merged with the one before.
+    payloads: Vec<&'static [u8]>,
 }
 
 impl Default for Work {
@@ -132,7 +131,7 @@ impl Default for Work {
             ahead: EventBuf::default(),
             guesses: Vec::new(),
             hashed: (Id::NONE, 0),
-            merged: Vec::new(),
+            payloads: Vec::new(),
         }
     }
 }
@@ -205,12 +204,10 @@ impl Stack {
             timers_wait: Instant::ORIGIN,
             catches_up: None,
             takes_back: false,
+            merge: config.merge,
             last_buffer: 0,
             calls: stream(Purpose::Messages).bits() >> 2,
-            work: Work {
-                merged: vec![0; if config.merge { MERGED } else { 0 }],
-                ..Work::default()
-            },
+            work: Work::default(),
         };
         stack.want_signals(0);
         stack.grant_raised();

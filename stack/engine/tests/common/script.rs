@@ -459,7 +459,10 @@ impl Program for Script {
                 ev.remote_port = u64::from(u16::from_be_bytes([s0, s1]));
                 ev.local_port = u64::from(u16::from_be_bytes([d0, d1]));
                 (ev.flag, ev.seq) = (flag.into(), u32::from_be_bytes([a, b, c, d]).into());
-                (ev.addr, ev.len) = (packet.addr + 12, (payload.len() + packet.tail.len()) as u64);
+                (ev.addr, ev.len) = (
+                    packet.addr + 12,
+                    (payload.len() + packet.tail.len() + packet.merged) as u64,
+                );
                 event = kind.into();
                 ids = [
                     id(&[ev.local_port, ev.remote_port]),

@@ -79,6 +79,7 @@ impl Program for Handwritten {
             net: &no_net,
             head: &[],
             tail: &[],
+            merged: 0,
             addr: 0,
             csum: hawser_ir::abi::Csum::Complete,
             crc: None,
