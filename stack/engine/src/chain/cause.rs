@@ -82,37 +82,62 @@ impl<'a> Buffer<'a> {
         self.head.len() + self.tail.len() + self.merged_len
     }
 
-    /// All of it, piece by piece.
-    #[inline]
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        [self.head, self.tail]
-            .into_iter()
-            .chain(self.merged.iter().copied())
-    }
-
     /// Up to `len` bytes from an address on, piece by piece; fewer where the buffer ends or the
     /// address is another input's.
     #[inline]
-    pub(crate) fn get(&self, addr: Addr, len: u64) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let (buffer, offset) = match addr_parts(addr) {
-            Some((0, offset)) => (
-                Buffer {
-                    head: self.read,
-                    ..Buffer::default()
-                },
-                offset,
-            ),
-            Some((number, offset)) if number == self.number => (*self, offset),
-            Some(_) | None => (Buffer::default(), 0),
+    pub(crate) fn get(&self, addr: Addr, len: u64) -> Pieces<'a> {
+        let (head, tail, merged, before) = match addr_parts(addr) {
+            Some((0, offset)) => (self.read, &[][..], &[][..], offset),
+            Some((number, offset)) if number == self.number => (self.head, self.tail, self.merged, offset),
+            Some(_) | None => (&[][..], &[][..], &[][..], 0),
         };
-        let (mut before, mut left) = (offset as usize, len);
-        buffer.pieces().filter_map(move |piece| {
-            let (skipped, rest) = piece.split_at(before.min(piece.len()));
-            let taken = &rest[..left.min(rest.len() as u64) as usize];
-            before -= skipped.len();
-            left -= taken.len() as u64;
-            (!taken.is_empty()).then_some(taken)
-        })
+        Pieces {
+            head,
+            tail,
+            merged: merged.iter(),
+            before: before as usize,
+            left: len,
+        }
+    }
+}
+
+/// Bytes of a buffer, piece by piece; none of them is empty.
+#[derive(Clone, Debug)]
+pub(crate) struct Pieces<'a> {
+    /// What comes next,
+    head: &'a [u8],
+    /// then,
+    tail: &'a [u8],
+    /// and behind that.
+    merged: std::slice::Iter<'a, &'a [u8]>,
+    /// Bytes to pass over.
+    before: usize,
+    left: u64,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            let rest = &self.head[self.before.min(self.head.len())..];
+            let piece = &rest[..self.left.min(rest.len() as u64) as usize];
+            self.before -= self.head.len() - rest.len();
+            self.left -= piece.len() as u64;
+            self.head = std::mem::take(&mut self.tail);
+            if self.head.is_empty() {
+                match self.merged.next() {
+                    Some(next) => self.head = next,
+                    None => self.left = 0,
+                }
+            }
+            if !piece.is_empty() {
+                return Some(piece);
+            } else if self.left == 0 {
+                return None;
+            }
+        }
     }
 }
 

@@ -180,7 +180,9 @@ impl Observer {
         self.is_of_packet = true;
         (self.packet.parser, self.packet.net) = (parser, *net);
         self.packet.bytes.clear();
-        self.packet.bytes.extend(buffer.pieces().flatten());
+        for piece in buffer.get(buffer.addr(), u64::MAX) {
+            self.packet.bytes.extend_from_slice(piece);
+        }
     }
 
     /// What happens next comes from no packet.
