@@ -5,6 +5,7 @@
 //! cargo bench -p hawser-engine --bench stack                   # all
 //! cargo bench -p hawser-engine --bench stack -- bulk 200000    # one connection, so many packets
 //! cargo bench -p hawser-engine --bench stack -- super 200000   # the same with super-segments
+//! cargo bench -p hawser-engine --bench stack -- sums 200000    # checksums in software, packets merged on receipt
 //! cargo bench -p hawser-engine --bench stack -- flows 100000   # packets spread over so many
 //! cargo bench -p hawser-engine --bench stack -- idle 10000     # bytes of memory per connection
 //! ```
@@ -57,6 +58,8 @@ const CHUNK: usize = 64 << 10;
 /// Time from turn to turn.
 const STEP: Duration = Duration::from_micros(10);
 const RUNS: usize = 5;
+/// The bench with checksums in software.
+const SUMS: &str = "sums";
 
 struct Pair {
     stacks: [Stack; 2],
@@ -71,11 +74,12 @@ fn address(host: u8, port: u16) -> SocketAddr {
 }
 
 impl Pair {
-    fn new(lane: fn() -> Lane) -> Pair {
+    /// With `sums` each stack makes and verifies checksums, as it merges what it receives.
+    fn new(lane: fn() -> Lane, sums: bool) -> Pair {
         let lanes = [lane, lane].map(|lane| Shared::new(lane().into()));
         let ends = [
-            End::new(&lanes[0], &lanes[1], 1500),
-            End::new(&lanes[1], &lanes[0], 1500),
+            End::new(&lanes[0], &lanes[1], 1500, sums),
+            End::new(&lanes[1], &lanes[0], 1500, sums),
         ];
         let stack = |host: u8| {
             let addresses = vec![(address(host, 0).ip(), 24)];
@@ -84,7 +88,8 @@ impl Pair {
                 gateways: vec![],
                 mtu: 1500,
             };
-            let config = StackConfig::new(interface, u64::from(host) + 1);
+            let mut config = StackConfig::new(interface, u64::from(host) + 1);
+            config.merge = sums;
             Stack::new(Arc::new(Bulk::new()), config, ends[0].caps()).expect("a good configuration")
         };
         Pair {
@@ -211,7 +216,7 @@ fn rate(packets: usize, mut run: impl FnMut()) -> f64 {
 }
 
 fn bulk(name: &str, lane: fn() -> Lane, packets: usize) {
-    let mut pair = Pair::new(lane);
+    let mut pair = Pair::new(lane, name == SUMS);
     pair.connect(1);
     let before = pair.frames();
     let rate = rate(packets, || pair.bulk(packets as u64));
@@ -223,7 +228,7 @@ fn bulk(name: &str, lane: fn() -> Lane, packets: usize) {
 }
 
 fn flows(count: usize) -> f64 {
-    let mut pair = Pair::new(Lane::default);
+    let mut pair = Pair::new(Lane::default, false);
     pair.connect(count);
     let packets = 128 * 1500;
     let before = pair.frames();
@@ -237,7 +242,7 @@ fn flows(count: usize) -> f64 {
 }
 
 fn idle(count: usize) {
-    let mut pair = Pair::new(Lane::default);
+    let mut pair = Pair::new(Lane::default, false);
     pair.connect(1);
     pair.spread(64);
     let before = HELD.load(Ordering::Relaxed);
@@ -256,14 +261,16 @@ fn main() {
     match args.first().map(String::as_str) {
         Some("bulk") => bulk("bulk", Lane::default, count(200_000)),
         Some("super") => bulk("super", Lane::of_super_segments, count(200_000)),
+        Some(SUMS) => bulk(SUMS, Lane::default, count(200_000)),
         Some("flows") => {
             flows(count(100_000));
         }
         Some("idle") => idle(count(10_000)),
-        Some(other) => eprintln!("no bench `{other}`: bulk, super, flows, idle"),
+        Some(other) => eprintln!("no bench `{other}`: bulk, super, sums, flows, idle"),
         None => {
             bulk("bulk", Lane::default, 200_000);
             bulk("super", Lane::of_super_segments, 400_000);
+            bulk(SUMS, Lane::default, 200_000);
             let ratio = flows(100_000) / flows(1000);
             println!("100,000 flows keep {ratio:.2} of the rate of 1,000");
             idle(10_000);

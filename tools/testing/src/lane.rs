@@ -113,13 +113,14 @@ pub struct End {
 
 impl End {
     /// The end that puts packets of at most `mtu` bytes into `outward`, super-segments too where it takes them,
-    /// and takes packets from `inward`. Checksums are not computed, as between two machines in one memory.
+    /// and takes packets from `inward`. Checksums are not computed, as between two machines in one memory; or, with
+    /// `sums`, by the stacks in software.
     #[must_use]
-    pub fn new(outward: &Shared, inward: &Shared, mtu: u32) -> End {
+    pub fn new(outward: &Shared, inward: &Shared, mtu: u32, sums: bool) -> End {
         let caps = Caps {
             medium: Medium::Ip,
             mtu,
-            tx_csum: true,
+            tx_csum: !sums,
             gso_max: if outward.borrow().takes_super { 65_535 } else { 0 },
             rx_queue_bytes: SLOTS as u64 * u64::from(mtu),
         };
@@ -149,7 +150,10 @@ impl Wire for End {
         RxFrame {
             head: slot.packet(),
             tail: &[],
-            csum: Csum::Complete,
+            csum: match self.caps.tx_csum {
+                true => Csum::Complete,
+                false => Csum::Unverified,
+            },
             seg_size: slot.seg_size,
             at: Instant::ORIGIN,
         }

@@ -428,8 +428,7 @@ fn message_bytes<'a>(packet: &Packet<'a>) -> Cow<'a, [u8]> {
 fn is_intact_v6(packet: &Packet<'_>) -> bool {
     let net = &packet.net;
     let len = net.tot_len - u32::from(net.hdr_len);
-    Sum::default()
-        .with_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len)
+    Sum::of_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len)
         .with(packet.transport())
         .with(packet.tail)
         .is_valid()
@@ -441,7 +440,7 @@ fn icmp_head(net: &Net, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8
     write(&mut head);
     let len = (head.len() - room) as u32;
     let sum = match net.protocol {
-        icmp::PROTOCOL_V6 => Sum::default().with_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len),
+        icmp::PROTOCOL_V6 => Sum::of_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len),
         _ => Sum::default(),
     };
     let checksum = sum.with(&head[room..]).complement();

@@ -76,7 +76,7 @@ impl Segment<'_> {
 /// Whether a packet's checksum is right, or known to be.
 #[inline]
 fn is_intact(net: &Net, head: &[u8], csum: Csum) -> bool {
-    let pseudo = || Sum::default().with_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, head.len() as u32);
+    let pseudo = || Sum::of_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, head.len() as u32);
     csum == Csum::Complete || pseudo().with(head).is_valid()
 }
 

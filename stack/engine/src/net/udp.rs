@@ -36,7 +36,7 @@ pub fn open<'a>(net: &mut Net, (head, tail): Pieces<'a>, csum: Csum) -> Result<P
     if !has_sum && !is_ipv4(&net.dst_ip) {
         return Err(DropReason::Checksum); // RFC 8200, 8.1
     }
-    let sum = Sum::default().with_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, stated as u32);
+    let sum = Sum::of_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, stated as u32);
     if has_sum && csum == Csum::Unverified && !sum.with(head).with(tail).is_valid() {
         return Err(DropReason::Checksum);
     }
@@ -63,7 +63,7 @@ pub fn write(header: &mut [u8], net: &Net, len: u16) {
     header[..2].copy_from_slice(&net.src_port.to_be_bytes());
     header[2..4].copy_from_slice(&net.dst_port.to_be_bytes());
     header[4..6].copy_from_slice(&len.to_be_bytes());
-    let sum = Sum::default().with_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, u32::from(len));
+    let sum = Sum::of_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, u32::from(len));
     header[6..HEADER].copy_from_slice(&sum.folded());
 }
 

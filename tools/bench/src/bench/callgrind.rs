@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::stack::{Running, Subject};
 use super::{Common, row};
 use crate::report::{Better, Metric, Report};
-use crate::ring::Traffic;
+use crate::ring::{Manner, Traffic};
 
 /// Count instructions per packet of the stack alone, under valgrind's callgrind
 #[derive(Clone, Debug, clap::Args)]
@@ -29,21 +29,20 @@ pub(crate) struct Args {
     /// Leave smoltcp out
     #[arg(long)]
     no_peer: bool,
-    /// Each packet that is received is an event of its own, as where packets come one by one
-    #[arg(long)]
-    no_merge: bool,
     /// Count round trips of 32 bytes each way, in place of a transfer
     #[arg(long, conflicts_with = "size")]
     round_trips: bool,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 impl Args {
-    /// These engines alone, with transfers of at most so many MiB; whether they merge what they receive.
-    pub(crate) fn of(engines: &[&str], size: u64, merge: bool) -> Self {
+    /// These engines alone, with transfers of at most so many MiB, in this manner.
+    pub(crate) fn of(engines: &[&str], size: u64, manner: Manner) -> Self {
         Self {
             size: Some(size),
-            no_merge: !merge,
             round_trips: false,
+            manner,
             ..Self::of_round_trips(engines)
         }
     }
@@ -56,8 +55,8 @@ impl Args {
             size: None,
             params: Vec::new(),
             no_peer: true,
-            no_merge: false,
             round_trips: true,
+            manner: Manner::default(),
         }
     }
 
@@ -88,12 +87,11 @@ pub(crate) struct Once {
     amount: u64,
     /// Params of the program
     params: Vec<String>,
-    /// Each packet is an event
-    #[arg(long)]
-    no_merge: bool,
     /// Round trips
     #[arg(long)]
     round_trips: bool,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 /// Thresholds in bytes that are never reached.
@@ -133,7 +131,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     }
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
-    report.setting("merging on receipt", !args.no_merge);
+    report.setting("merging on receipt", !args.manner.no_merge);
+    report.setting("checksums", args.manner.checksums());
     report.setting("valgrind", String::from_utf8_lossy(&version.stdout).trim());
     let mut names = if args.engines.is_empty() {
         vec![common.engine.clone()]
@@ -189,8 +188,8 @@ fn once_counted(name: &str, args: &Args, amount: u64) -> Result<(u64, Traffic), 
     let (window, amount) = (args.window.to_string(), amount.to_string());
     let mut words = vec!["once", name, &window, &amount];
     words.extend(args.params.iter().map(String::as_str));
-    words.extend(args.no_merge.then_some("--no-merge"));
     words.extend(args.round_trips.then_some("--round-trips"));
+    words.extend(args.manner.options());
     let (instructions, out) = count(&words)?;
     let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
     let mut next = || words.next().ok_or("no figures came from under valgrind");
@@ -234,7 +233,7 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
 /// # Errors
 /// When it fails.
 pub(crate) fn once(args: &Once) -> Result<(), Failure> {
-    let mut running = Running::start(&subject(&args.subject), args.window, &args.params, !args.no_merge)?;
+    let mut running = Running::start(&subject(&args.subject), args.window, &args.params, args.manner)?;
     match args.round_trips {
         true => running.round_trips(args.amount, ROUND_TRIP)?,
         false => running.bulk(args.amount)?,

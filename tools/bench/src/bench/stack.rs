@@ -7,7 +7,7 @@ use crate::engine;
 use crate::report::{Better, Metric, Report};
 use crate::ring::pair::Pair;
 use crate::ring::peer::Peers;
-use crate::ring::{MTU, Traffic};
+use crate::ring::{MTU, Manner, Traffic};
 use crate::sys;
 
 /// Measure the stack alone: two stacks on one core, a ring of memory between them
@@ -25,9 +25,8 @@ pub(crate) struct Args {
     /// Set a param of the program, not of TCP by hand: SACK=false (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
-    /// Each packet that is received is an event of its own, as where packets come one by one
-    #[arg(long)]
-    no_merge: bool,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 /// Bytes between looks at the clock.
@@ -67,7 +66,7 @@ impl Running {
         subject: &Subject,
         window_kib: u32,
         more: &[String],
-        merge: bool,
+        manner: Manner,
     ) -> Result<Running, Failure> {
         match subject {
             Subject::Hawser(engine) => {
@@ -75,12 +74,13 @@ impl Running {
                 if engine != engine::HANDWRITTEN {
                     params.extend_from_slice(more);
                 }
-                let mut pair = Pair::merging(&engine::program(engine, &params)?, merge)?;
+                let mut pair = Pair::of(&engine::program(engine, &params)?, manner)?;
                 pair.open(1)?;
                 Ok(Running::Hawser(Box::new(pair)))
             }
             Subject::Smoltcp => Ok(Running::Smoltcp(Box::new(Peers::new(
                 (window_kib as usize) << 10,
+                manner.checksums,
             )?))),
         }
     }
@@ -124,8 +124,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     report.setting("runs", common.runs());
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
-    report.setting("merging on receipt", !args.no_merge);
-    report.setting("checksums", "none, on either stack");
+    report.setting("merging on receipt", !args.manner.no_merge);
+    report.setting("checksums", args.manner.checksums());
     let engines = if args.engines.is_empty() {
         vec![common.engine.clone()]
     } else {
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
 }
 
 fn measure(subject: &Subject, args: &Args, seconds: f64) -> Result<Vec<f64>, Failure> {
-    let mut running = Running::start(subject, args.window, &args.params, !args.no_merge)?;
+    let mut running = Running::start(subject, args.window, &args.params, args.manner)?;
     running.bulk(STRIDE)?;
     let (begin, before) = (Instant::now(), running.traffic());
     let limit = Duration::from_secs_f64(seconds);

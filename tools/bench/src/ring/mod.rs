@@ -16,6 +16,34 @@ pub(crate) const CHUNK: usize = 64 << 10;
 /// What time advances by from turn to turn, in nanoseconds.
 pub(crate) const STEP: u64 = 10_000;
 
+/// What stacks have to do for each packet, beside the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct Manner {
+    /// Each packet that is received is an event of its own, as where packets come one by one
+    #[arg(long)]
+    pub(crate) no_merge: bool,
+    /// Checksums are made and verified in software, as on wires without checksum offload
+    #[arg(long)]
+    pub(crate) checksums: bool,
+}
+
+impl Manner {
+    /// The options that stand for it.
+    pub(crate) fn options<'a>(self) -> impl Iterator<Item = &'a str> {
+        let merge = self.no_merge.then_some("--no-merge");
+        let sums = self.checksums.then_some("--checksums");
+        merge.into_iter().chain(sums)
+    }
+
+    /// Who computes checksums, for a report.
+    pub(crate) fn checksums(self) -> &'static str {
+        match self.checksums {
+            true => "made and verified in software, by both stacks",
+            false => "none, on either stack",
+        }
+    }
+}
+
 /// What went over the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {

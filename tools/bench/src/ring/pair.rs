@@ -11,7 +11,7 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_testing::lane::{End, Shared};
 
-use super::{CHUNK, MTU, STEP, Traffic};
+use super::{CHUNK, MTU, Manner, STEP, Traffic};
 
 /// The port that the server listens on; with many connections, the first of several.
 const PORT: u16 = 5201;
@@ -111,18 +111,18 @@ impl Pair {
     /// # Errors
     /// When the program cannot be run.
     pub(crate) fn new(program: &Arc<dyn Program>) -> Result<Pair, Failure> {
-        Pair::merging(program, true)
+        Pair::of(program, Manner::default())
     }
 
-    /// The same; whether they merge what they receive.
+    /// The same in another manner.
     ///
     /// # Errors
     /// When the program cannot be run.
-    pub(crate) fn merging(program: &Arc<dyn Program>, merge: bool) -> Result<Pair, Failure> {
+    pub(crate) fn of(program: &Arc<dyn Program>, manner: Manner) -> Result<Pair, Failure> {
         let lanes = [Shared::default(), Shared::default()];
         let host = |number, outward, inward| {
-            let end = End::new(outward, inward, MTU as u32);
-            Host::new(Arc::clone(program), number, end, merge)
+            let end = End::new(outward, inward, MTU as u32, manner.checksums);
+            Host::new(Arc::clone(program), number, end, !manner.no_merge)
         };
         let client = host(1, &lanes[0], &lanes[1])?;
         let server = host(2, &lanes[1], &lanes[0])?;
@@ -342,11 +342,11 @@ mod tests {
     const ENGINES: [&str; 3] = ["interp", "native", "handwritten"];
 
     fn pair(engine: &str) -> Pair {
-        merging(engine, true)
+        of(engine, Manner::default())
     }
 
-    fn merging(engine: &str, merge: bool) -> Pair {
-        Pair::merging(&crate::engine::program(engine, &[]).unwrap(), merge).unwrap()
+    fn of(engine: &str, manner: Manner) -> Pair {
+        Pair::of(&crate::engine::program(engine, &[]).unwrap(), manner).unwrap()
     }
 
     fn traffic_of_bulk(engine: &str, bytes: u64) -> Traffic {
@@ -383,10 +383,14 @@ mod tests {
     }
 
     #[test]
-    fn merging_changes_no_packet_of_a_clean_transfer() {
+    fn merging_and_checksums_change_no_packet_of_a_clean_transfer() {
         for engine in ENGINES {
-            let traffic = traffic_of(merging(engine, false), 4 << 20);
-            assert_eq!(traffic, traffic_of_bulk(engine, 4 << 20), "{engine}");
+            let expected = traffic_of_bulk(engine, 4 << 20);
+            for (no_merge, checksums) in [(true, false), (false, true), (true, true)] {
+                let manner = Manner { no_merge, checksums };
+                let traffic = traffic_of(of(engine, manner), 4 << 20);
+                assert_eq!(traffic, expected, "{engine}, {manner:?}");
+            }
         }
     }
 

@@ -15,8 +15,9 @@ use crate::sides::smoltcp::socket;
 
 const PORT: u16 = 5201;
 
-/// One end of the wire: no checksums, as ours has none.
+/// One end of the wire.
 struct End {
+    sums: bool,
     outward: Shared,
     inward: Shared,
 }
@@ -74,8 +75,10 @@ impl Device for End {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = MTU;
-        capabilities.checksum.ipv4 = Checksum::None;
-        capabilities.checksum.tcp = Checksum::None;
+        if !self.sums {
+            capabilities.checksum.ipv4 = Checksum::None;
+            capabilities.checksum.tcp = Checksum::None;
+        }
         capabilities
     }
 }
@@ -88,8 +91,9 @@ struct Host {
 }
 
 impl Host {
-    fn new(number: u8, outward: &Shared, inward: &Shared, window: usize) -> Host {
+    fn new(number: u8, [outward, inward]: [&Shared; 2], window: usize, sums: bool) -> Host {
         let mut end = End {
+            sums,
             outward: Rc::clone(outward),
             inward: Rc::clone(inward),
         };
@@ -152,14 +156,14 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Two stacks with a connection between them and buffers of `window` bytes.
+    /// Two stacks with a connection between them and buffers of `window` bytes, that make and verify checksums or do not.
     ///
     /// # Errors
     /// When the connection cannot be opened.
-    pub(crate) fn new(window: usize) -> Result<Peers, Box<dyn std::error::Error>> {
+    pub(crate) fn new(window: usize, sums: bool) -> Result<Peers, Box<dyn std::error::Error>> {
         let lanes = [Shared::default(), Shared::default()];
-        let client = Host::new(1, &lanes[0], &lanes[1], window);
-        let server = Host::new(2, &lanes[1], &lanes[0], window);
+        let client = Host::new(1, [&lanes[0], &lanes[1]], window, sums);
+        let server = Host::new(2, [&lanes[1], &lanes[0]], window, sums);
         let mut peers = Peers {
             client,
             server,
@@ -264,7 +268,7 @@ mod tests {
 
     #[test]
     fn bulk_moves_the_bytes_that_it_reports() {
-        let mut peers = Peers::new(256 << 10).unwrap();
+        let mut peers = Peers::new(256 << 10, false).unwrap();
         let before = peers.traffic();
         peers.bulk(1 << 20).unwrap();
         let traffic = peers.traffic() - before;
