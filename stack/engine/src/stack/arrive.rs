@@ -139,7 +139,7 @@ impl Stack {
         // Of frames of a front, each has what chains did with it.
         let merges = PACKETS > 1 && self.merge && self.chains.tables.merges && !self.takes_back;
         // One by one: a constant would be copied whole.
-        let mut arrivals: [Option<Arrival<'a>>; PACKETS] = std::array::from_fn(|_| None);
+        let mut arrivals: [Option<Arrival<'_>>; PACKETS] = std::array::from_fn(|_| None);
         let mut count = 0;
         let mut report = None;
         let mut next = frames.start;

@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_round_trip_is_a_packet_each_way() {
-        let mut peers = Peers::new(256 << 10).unwrap();
+        let mut peers = Peers::new(256 << 10, false).unwrap();
         peers.round_trips(1, 32).unwrap();
         let before = peers.traffic();
         peers.round_trips(100, 32).unwrap();
