@@ -368,7 +368,7 @@ done
 [ "$(ls "$FOLDER/out/results" | wc -l)" -lt 200 ]
 kill -9 -- -$node
 # What Ray says of it may come after the end of the sweep; that it knows of it does not change.
-"$RAY/python" - <<'END'
+"$RAY/python" - >&2 <<'END'
 import ray, time
 ray.init(log_to_driver=False)
 while all(node["Alive"] for node in ray.nodes()):

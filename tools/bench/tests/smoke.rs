@@ -82,10 +82,10 @@ fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     let Some(report) = report(&["bulk", "--seconds", "0.5", "--warm-up", "0.05", "--verify"]) else {
         return;
     };
-    assert_eq!((rows(&report).len(), without_devices(&report)), (9, 5));
+    assert_eq!((rows(&report).len(), without_devices(&report)), (11, 6));
     let measured = measured(&report);
     let devices = has_devices();
-    assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
+    assert_eq!(measured.len(), if devices { 11 } else { 6 }, "{measured:?}");
     assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
 }
 
@@ -197,13 +197,13 @@ fn shared_memory_is_measured_beside_its_peers() {
     let Some(report) = report(&["dpdk", "--verify"]) else {
         return;
     };
-    assert_eq!(rows(&report).len(), 13);
+    assert_eq!(rows(&report).len(), 14);
     // gVisor is not built by a quick run, and testpmd is a package of its own.
     let measured = measured(&report);
     let in_memory = measured
         .iter()
         .filter(|name| name.contains("memif") && !name.contains("testpmd"));
-    let expected = if cfg!(feature = "dpdk") { 6 } else { 0 };
+    let expected = if cfg!(feature = "dpdk") { 7 } else { 0 };
     assert_eq!(in_memory.count(), expected, "{report}");
     assert_eq!(rows(&report)[0]["name"], "bare loop, memif");
 }
