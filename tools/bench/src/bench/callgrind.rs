@@ -133,6 +133,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     report.setting("params", args.params.join(","));
     report.setting("merging on receipt", !args.manner.no_merge);
     report.setting("checksums", args.manner.checksums());
+    report.setting("by reference", args.manner.by_reference);
     report.setting("valgrind", String::from_utf8_lossy(&version.stdout).trim());
     let mut names = if args.engines.is_empty() {
         vec![common.engine.clone()]

@@ -126,6 +126,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     report.setting("params", args.params.join(","));
     report.setting("merging on receipt", !args.manner.no_merge);
     report.setting("checksums", args.manner.checksums());
+    report.setting("by reference", args.manner.by_reference);
     let engines = if args.engines.is_empty() {
         vec![common.engine.clone()]
     } else {

@@ -25,6 +25,9 @@ pub(crate) struct Manner {
     /// Checksums are made and verified in software, as on wires without checksum offload
     #[arg(long)]
     pub(crate) checksums: bool,
+    /// Applications hand memory over to Hawser, in place of bytes to be copied
+    #[arg(long)]
+    pub(crate) by_reference: bool,
 }
 
 impl Manner {
@@ -32,7 +35,8 @@ impl Manner {
     pub(crate) fn options<'a>(self) -> impl Iterator<Item = &'a str> {
         let merge = self.no_merge.then_some("--no-merge");
         let sums = self.checksums.then_some("--checksums");
-        merge.into_iter().chain(sums)
+        let reference = self.by_reference.then_some("--by-reference");
+        merge.into_iter().chain(sums).chain(reference)
     }
 
     /// Who computes checksums, for a report.

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hawser::time::{Instant, nanos};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Handle, Notice, Stack, StackConfig};
+use hawser_engine::{Handle, Notice, RequestError, Stack, StackConfig};
 use hawser_testing::lane::{End, Shared};
 
 use super::{CHUNK, MTU, Manner, STEP, Traffic};
@@ -100,7 +101,9 @@ pub(crate) struct Pair {
     lanes: [Shared; 2],
     now: Instant,
     bytes: u64,
-    chunk: Vec<u8>,
+    chunk: Bytes,
+    /// The application hands `chunk` over, in place of bytes to be copied.
+    by_reference: bool,
     /// Open connections, as client and server name them.
     flows: Vec<(Handle, Handle)>,
 }
@@ -136,6 +139,7 @@ impl Pair {
             now: Instant::from_nanos(1_000_000),
             bytes: 0,
             chunk,
+            by_reference: manner.by_reference,
             flows: Vec::new(),
         })
     }
@@ -226,7 +230,7 @@ impl Pair {
         let mut idle = 0;
         while self.bytes < goal {
             let before = self.bytes;
-            while self.client.stack.send(self.now, from, &self.chunk)? > 0 {}
+            while self.offer(from)? > 0 {}
             self.client.work(self.now)?;
             self.server.work(self.now)?;
             loop {
@@ -245,6 +249,15 @@ impl Pair {
             }
         }
         Ok(())
+    }
+
+    /// Offers bytes to a connection of the client's; returns how many it took.
+    fn offer(&mut self, from: Handle) -> Result<usize, RequestError> {
+        let stack = &mut self.client.stack;
+        match self.by_reference {
+            true => stack.send_shared(self.now, from, &self.chunk),
+            false => stack.send(self.now, from, &self.chunk),
+        }
     }
 
     /// Sends `len` bytes on the first connection and as many back, so many times, one after the other.
@@ -383,11 +396,28 @@ mod tests {
     }
 
     #[test]
-    fn merging_and_checksums_change_no_packet_of_a_clean_transfer() {
+    fn the_manner_changes_no_packet_of_a_clean_transfer() {
         for engine in ENGINES {
             let expected = traffic_of_bulk(engine, 4 << 20);
-            for (no_merge, checksums) in [(true, false), (false, true), (true, true)] {
-                let manner = Manner { no_merge, checksums };
+            for manner in [
+                Manner {
+                    no_merge: true,
+                    ..Manner::default()
+                },
+                Manner {
+                    checksums: true,
+                    ..Manner::default()
+                },
+                Manner {
+                    no_merge: true,
+                    checksums: true,
+                    ..Manner::default()
+                },
+                Manner {
+                    by_reference: true,
+                    ..Manner::default()
+                },
+            ] {
                 let traffic = traffic_of(of(engine, manner), 4 << 20);
                 assert_eq!(traffic, expected, "{engine}, {manner:?}");
             }
