@@ -7,7 +7,7 @@
 //!
 //! Invariants: a unit that holds no byte holds no memory; a chunk is at most about as large as what
 //! the unit held when it was taken, so that many connections with a few bytes each stay small. The pool has
-//! no memory that is larger than chunks are.
+//! chunks alone, no memory of an application.
 
 use std::collections::VecDeque;
 
@@ -43,26 +43,24 @@ pub(crate) struct ChunkPool {
 
 impl ChunkPool {
     fn take(&mut self, size: usize) -> BytesMut {
-        let index = (size / CHUNK_MIN).ilog2() as usize;
-        self.chunks[index]
+        self.chunks[index(size)]
             .pop()
             .unwrap_or_else(|| BytesMut::with_capacity(size))
     }
 
-    /// Takes a chunk back, unless something still refers to it: then it goes with that. So does memory of an application
-    /// that is larger than chunks are.
-    fn give(&mut self, mut chunk: BytesMut) {
+    /// Takes a chunk of this size back, unless something still refers to it: then it goes with that.
+    fn give(&mut self, mut chunk: BytesMut, size: usize) {
+        let chunks = &mut self.chunks[index(size)];
         chunk.clear();
-        for (index, chunks) in self.chunks.iter_mut().enumerate().rev() {
-            let size = CHUNK_MIN << index;
-            if chunk.try_reclaim(size) {
-                if chunk.capacity() < 2 * size && chunks.len() < (SPARE_BYTES / size).max(SPARE_CHUNKS) {
-                    chunks.push(chunk);
-                }
-                return;
-            }
+        if chunks.len() < (SPARE_BYTES / size).max(SPARE_CHUNKS) && chunk.try_reclaim(size) {
+            chunks.push(chunk);
         }
     }
+}
+
+/// The place of a size of chunks among all sizes.
+fn index(size: usize) -> usize {
+    (size / CHUNK_MIN).ilog2() as usize
 }
 
 /// A sending unit.
@@ -80,10 +78,29 @@ pub(crate) struct SendBuffer {
 /// The bytes of a unit that has any.
 #[derive(Debug, Default)]
 struct Held {
-    /// Sealed pieces with their offsets, adjacent and in order.
-    pieces: VecDeque<(u64, Bytes)>,
+    /// Sealed pieces, adjacent and in order.
+    pieces: VecDeque<Piece>,
     /// The open chunk: bytes up to `end` that no packet has referred to.
     tail: BytesMut,
+    /// The size of that chunk; 0: none was taken.
+    chunk: usize,
+}
+
+/// Bytes that packets may refer to.
+#[derive(Debug)]
+struct Piece {
+    /// The offset of the first.
+    start: u64,
+    bytes: Bytes,
+    /// The size of the chunk that they are in; 0: the memory is an application's.
+    chunk: usize,
+}
+
+impl Piece {
+    /// The offset behind the last byte.
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
 }
 
 impl SendBuffer {
@@ -139,7 +156,8 @@ impl SendBuffer {
             if room == 0 {
                 held.seal(self.end);
                 let wanted = bytes.len().max((self.end - self.retired) as usize);
-                held.tail = pool.take(wanted.clamp(CHUNK_MIN, CHUNK_MAX).next_power_of_two());
+                held.chunk = wanted.clamp(CHUNK_MIN, CHUNK_MAX).next_power_of_two();
+                held.tail = pool.take(held.chunk);
                 continue;
             }
             let (now, later) = bytes.split_at(room.min(bytes.len()));
@@ -151,17 +169,21 @@ impl SendBuffer {
 
     /// Puts a reference to bytes at the end of the unit. A few bytes are copied, which costs less than a piece of their
     /// own.
-    pub(crate) fn share(&mut self, piece: Bytes, pool: &mut ChunkPool) {
-        if piece.len() < SHARED_MIN {
-            return self.append(&piece, pool);
+    pub(crate) fn share(&mut self, bytes: Bytes, pool: &mut ChunkPool) {
+        if bytes.len() < SHARED_MIN {
+            return self.append(&bytes, pool);
         }
         let held = self
             .held
             .get_or_insert_with(|| pool.lists.pop().unwrap_or_default());
         held.seal(self.end);
         let start = self.end;
-        self.end += piece.len() as u64;
-        held.pieces.push_back((start, piece));
+        self.end += bytes.len() as u64;
+        held.pieces.push_back(Piece {
+            start,
+            bytes,
+            chunk: 0,
+        });
     }
 
     /// Retires the first `len` bytes: later packets cannot refer to them. Returns how many there
@@ -175,7 +197,7 @@ impl SendBuffer {
             while held
                 .pieces
                 .front()
-                .is_some_and(|(start, piece)| start + piece.len() as u64 <= self.retired)
+                .is_some_and(|piece| piece.end() <= self.retired)
             {
                 held.retire_piece(pool);
             }
@@ -189,10 +211,11 @@ impl SendBuffer {
         let Some(mut held) = self.held.take() else { return };
         // Before the last piece, so that this one finds itself alone. What is left of its own chunk
         // goes with it.
-        let tail = std::mem::take(&mut held.tail);
+        let (tail, chunk) = (std::mem::take(&mut held.tail), std::mem::take(&mut held.chunk));
         match held.pieces.back() {
-            Some((_, piece)) if piece.as_ptr_range().end == tail.as_ptr() => drop(tail),
-            _ => pool.give(tail),
+            Some(piece) if piece.bytes.as_ptr_range().end == tail.as_ptr() => drop(tail),
+            _ if chunk > 0 => pool.give(tail, chunk),
+            _ => {}
         }
         while !held.pieces.is_empty() {
             held.retire_piece(pool);
@@ -216,13 +239,11 @@ impl SendBuffer {
             held.seal(self.end);
         }
         self.sent = self.sent.max(end);
-        let first = held
-            .pieces
-            .partition_point(|(start, piece)| start + piece.len() as u64 <= off);
-        for (start, piece) in held.pieces.range(first..).take_while(|(start, _)| *start < end) {
-            let from = off.saturating_sub(*start) as usize;
-            let to = (end - start).min(piece.len() as u64) as usize;
-            out.push(PayRef::from(piece.slice(from..to)));
+        let first = held.pieces.partition_point(|piece| piece.end() <= off);
+        for piece in held.pieces.range(first..).take_while(|piece| piece.start < end) {
+            let from = off.saturating_sub(piece.start) as usize;
+            let to = (end.min(piece.end()) - piece.start) as usize;
+            out.push(PayRef::from(piece.bytes.slice(from..to)));
         }
         (end - off) as u32
     }
@@ -232,16 +253,20 @@ impl Held {
     /// Makes the open bytes, which go up to `end`, referable; what is left of the chunk stays open.
     fn seal(&mut self, end: u64) {
         if !self.tail.is_empty() {
-            let start = end - self.tail.len() as u64;
-            self.pieces.push_back((start, self.tail.split().freeze()));
+            self.pieces.push_back(Piece {
+                start: end - self.tail.len() as u64,
+                bytes: self.tail.split().freeze(),
+                chunk: self.chunk,
+            });
         }
     }
 
     fn retire_piece(&mut self, pool: &mut ChunkPool) {
-        if let Some((_, piece)) = self.pieces.pop_front()
-            && let Ok(chunk) = piece.try_into_mut()
+        if let Some(Piece { bytes, chunk, .. }) = self.pieces.pop_front()
+            && chunk > 0
+            && let Ok(bytes) = bytes.try_into_mut()
         {
-            pool.give(chunk);
+            pool.give(bytes, chunk);
         }
     }
 }
@@ -324,17 +349,15 @@ mod tests {
         unit.retire(199_000, &mut pool);
         refs.clear();
         assert!(!own.is_unique(), "bytes of it have yet to be retired");
-        unit.retire(1010, &mut pool);
+        unit.retire(1013, &mut pool);
         assert!(own.is_unique());
-        // Larger than any chunk, it is not kept either when nobody else has it.
-        unit.share(own, &mut pool);
+        // The pool does not keep it either when nobody else has it.
+        let spare = |pool: &ChunkPool| pool.chunks.each_ref().map(Vec::len);
+        let before = spare(&pool);
+        unit.share(own.slice(..CHUNK_MAX), &mut pool);
+        drop(own);
         unit.clear(&mut pool);
-        assert!(
-            pool.chunks
-                .iter()
-                .flatten()
-                .all(|chunk| chunk.capacity() <= CHUNK_MAX)
-        );
+        assert_eq!(spare(&pool), before);
     }
 
     #[test]
