@@ -78,7 +78,7 @@ int hw_start(int count, char **arguments) {
     int status = rte_eal_init(count, arguments);
     if (status < 0)
         return -rte_errno;
-    // It is empty: nothing is shared with other processes.
+    // It is empty, whoever made it: nothing is shared with other processes.
     rmdir(rte_eal_get_runtime_dir());
     return 0;
 }

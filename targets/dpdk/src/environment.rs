@@ -50,8 +50,9 @@ fn arguments() -> Vec<String> {
     arguments.extend(["--allow", "0000:00:00.0", "--lcores"]);
     let mut arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
     arguments.push(format!("0@({})", processors().join(",")));
-    // By this its folder is called, which is removed again.
-    arguments.push(format!("--file-prefix=hawser-{}", std::process::id()));
+    // By this its folder is called, which is removed again. All processes have the same: where one is killed before it
+    // has removed the folder, the next one does.
+    arguments.push("--file-prefix=hawser".to_owned());
     arguments
 }
 

@@ -23,7 +23,7 @@ pub enum OpenError {
         /// How it failed.
         #[source]
         error: io::Error,
-        /// What DPDK printed.
+        /// What DPDK printed, and what helps where that does not say it.
         messages: String,
     },
     /// No driver takes the device, and the process lacks what drivers of the host's interfaces need.
@@ -102,6 +102,31 @@ fn hint(device: &str) -> &'static str {
 }
 
 impl OpenError {
+    /// For a device that no driver takes.
+    pub(crate) fn probe(device: &str, error: io::Error, mut messages: String) -> OpenError {
+        let (name, arguments) = device.split_once(',').unwrap_or((device, ""));
+        let interface = arguments
+            .split(',')
+            .find_map(|argument| argument.strip_prefix("iface="));
+        let stands_on_one = ["net_af_packet", "net_af_xdp"]
+            .iter()
+            .any(|driver| name.starts_with(driver));
+        if messages.contains("failed to parse device") {
+            messages += "; no driver of this DPDK has a name that this one begins with: docs/dpdk.md lists the usual ones";
+        } else if stands_on_one {
+            match interface.map(hawser_host::Interface::read) {
+                None => messages += "; it stands on an Ethernet interface: write iface=NAME behind it",
+                Some(Err(error)) => messages += &format!("; {error}"),
+                Some(Ok(_)) => {}
+            }
+        }
+        OpenError::Probe {
+            device: device.to_owned(),
+            error,
+            messages,
+        }
+    }
+
     /// For a call that failed.
     pub(crate) fn io(action: &'static str) -> impl Fn(io::Error) -> OpenError {
         move |error| OpenError::Io { action, error }

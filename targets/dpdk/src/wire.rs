@@ -116,11 +116,7 @@ impl DpdkWire {
                 let device = device.to_owned();
                 OpenError::Permission { device, messages }
             }
-            _ => OpenError::Probe {
-                device: device.to_owned(),
-                error,
-                messages,
-            },
+            _ => OpenError::probe(device, error, messages),
         })?;
         let info = probed
             .info()

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -55,6 +56,8 @@ struct bare *bare_open(int count, char **arguments, const char *device, enum bar
         *error = -rte_errno;
         return NULL;
     }
+    // It is empty: nothing is shared with other processes.
+    rmdir(rte_eal_get_runtime_dir());
     struct bare *port = calloc(1, sizeof *port);
     *error = port == NULL ? -ENOMEM : rte_dev_probe(device);
     if (*error == 0) {

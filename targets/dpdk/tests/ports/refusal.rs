@@ -32,6 +32,12 @@ pub(crate) fn what_dpdk_says_is_in_the_error() -> TestResult {
         ("net_bogus0", "net_bogus0"),
         ("0000:99:00.0", "Cannot find device"),
         ("net_af_packet77,iface=nowhere0", "No such device"),
+        (
+            "net_af_packet77,iface=nowhere0",
+            "there is no interface 'nowhere0'",
+        ),
+        ("net_af_packet77", "write iface=NAME"),
+        ("net_bogus0", "no driver of this DPDK"),
     ];
     for (device, message) in messages {
         let error = refused(device)?;

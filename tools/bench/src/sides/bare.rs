@@ -100,7 +100,7 @@ fn arguments_of_dpdk() -> io::Result<Vec<String>> {
     arguments.extend(["--allow", "0000:00:00.0", "--lcores"]);
     let mut arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
     arguments.push(format!("0@({})", cores.join(",")));
-    arguments.push(format!("--file-prefix=bare-{}", std::process::id()));
+    arguments.push("--file-prefix=hawser".to_owned());
     Ok(arguments)
 }
 
