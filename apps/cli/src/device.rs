@@ -42,7 +42,7 @@ pub(crate) struct StackArgs {
     /// (repeatable)
     #[arg(long = "addr", value_name = "ADDR/LEN", value_parser = host::parse_address, requires = "dev")]
     addresses: Vec<(IpAddr, u8)>,
-    /// An address that a new TUN device gets on the kernel's side: 10.0.0.1/24 (repeatable)
+    /// An address that a new TUN device, or DPDK's net_tap, gets on the kernel's side: 10.0.0.1/24 (repeatable)
     #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = host::parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
     /// The transport program: the name of a built-in one, a source file (.mtp), or a built library (.so)
@@ -284,11 +284,15 @@ impl StackArgs {
             | DeviceSpec::XdpChains(_)
             | DeviceSpec::Dpdk(_) => {}
         }
-        if let (DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) | DeviceSpec::XdpChains(name), false) =
-            (device, self.kernel_addresses.is_empty())
-        {
+        let there_before = match device {
+            DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) | DeviceSpec::XdpChains(name) => Some(name),
+            DeviceSpec::Dpdk(port) if !port.starts_with("net_tap") => Some(port),
+            DeviceSpec::Dpdk(_) | DeviceSpec::Tun(_) | DeviceSpec::Udp(_) => None,
+        };
+        if let Some(name) = there_before.filter(|_| !self.kernel_addresses.is_empty()) {
             return Err(Exit::usage(format!(
-                "--kernel-addr is for a TUN device; the kernel's addresses on {name} are set with: ip address add"
+                "--kernel-addr is for a device that is made, by TUN or by DPDK's net_tap; the kernel's addresses on another \
+                 one are set with `ip address add`, and `{name}` is such a one"
             )));
         }
         let taken = |own: &&(IpAddr, u8)| self.kernel_addresses.iter().any(|kernel| kernel.0 == own.0);

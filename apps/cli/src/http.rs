@@ -16,7 +16,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    ACCEPT_RANGES, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderValue, RANGE,
+    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderValue, RANGE,
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -98,7 +98,10 @@ async fn answer(root: &Path, hosts: &Hosts, request: &Request<Incoming>) -> (Res
         Judged::Bad => return text(StatusCode::BAD_REQUEST, "one Host is needed\n"),
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        let (mut response, sent) = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, allowed); // RFC 9110, 15.5.6
+        return (response, sent);
     }
     let Some(path) = resolve(root, request.uri().path()) else {
         return text(StatusCode::FORBIDDEN, "no such place\n");

@@ -163,6 +163,14 @@ fn options_that_contradict_each_other_end_with_2() {
             ],
             "TUN",
         ),
+        (
+            &[
+                "--dev=dpdk:net_memif0",
+                "--addr=10.9.0.2/24",
+                "--kernel-addr=10.9.0.1/24",
+            ],
+            "net_tap",
+        ),
         (&["--dev=tun:a/b", "--addr=10.9.0.2/24"], "name a device"),
         (&[tun, "--addr=10.9.0.2/24", "--port=0"], "--port"),
     ] {

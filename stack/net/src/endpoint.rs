@@ -408,8 +408,9 @@ impl Endpoint {
         })
     }
 
-    /// The same without a copy: packets refer to these bytes, which stay in memory until the peer has acknowledged them,
-    /// together with all that they are a part of. Fewer than 1,024 are copied nevertheless.
+    /// Gives bytes to be sent without copying them; returns how many were taken. Packets refer to them, so the whole
+    /// allocation behind `bytes` stays in memory until the peer has acknowledged what was taken. Fewer than 1,024 bytes
+    /// are copied nevertheless, and so is what a device cannot read where it lies (an adapter of DPDK, AF_XDP).
     ///
     /// # Errors
     /// As for [`Endpoint::write`].

@@ -201,11 +201,11 @@ impl Drop for Stream {
 pub struct SendStream(Arc<Stream>);
 
 impl SendStream {
-    /// Writes all of `bytes` without a copy: see [`Endpoint::write_shared`]. What was taken is no longer in `bytes`, so
-    /// that a call which was given up can be made again.
+    /// Sends all of `bytes` without copying them ([`Endpoint::write_shared`]), and waits while there is no room. It is
+    /// cancel safe: what was taken is no longer in `bytes`, and a further call goes on with the rest.
     ///
     /// # Errors
-    /// As for [`Endpoint::write`].
+    /// As for [`Endpoint::write`], but [`io::ErrorKind::WouldBlock`].
     pub async fn write_shared(&self, bytes: &mut Bytes) -> io::Result<()> {
         write_shared(&self.0.shared, self.0.handle, bytes).await
     }

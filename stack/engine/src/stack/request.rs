@@ -242,8 +242,8 @@ impl Stack {
         self.send_buffer(now, (handle, slot), buffer)
     }
 
-    /// The same without a copy: the sending unit and its packets refer to the bytes, until the program needs them no
-    /// longer. Fewer than 1,024 are copied nevertheless.
+    /// As [`Stack::send`], without a copy: the sending unit and its packets refer to the bytes, until the program needs
+    /// them no longer. Fewer than 1,024 bytes are copied nevertheless.
     ///
     /// # Errors
     /// See [`RequestError`].
