@@ -402,6 +402,26 @@ mod tests {
         assert!(served.borrow().iter().all(|one| one.path.len() == MAX_PATH));
     }
 
+    /// RFC 9110, 15.5.6.
+    #[tokio::test]
+    async fn a_method_that_is_not_allowed_is_answered_with_those_that_are() {
+        let (mut client, theirs) = tokio::io::duplex(1 << 16);
+        let request = b"PUT /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut client, request)
+            .await
+            .expect("room");
+        let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
+        serve_connection(theirs, root, localhost(), |_| {})
+            .await
+            .expect("an orderly end");
+        let mut answer = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut client, &mut answer)
+            .await
+            .expect("text");
+        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+        assert!(answer.contains("\r\nallow: GET, HEAD\r\n"), "{answer}");
+    }
+
     #[tokio::test]
     async fn another_host_is_misdirected() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
