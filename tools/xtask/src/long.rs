@@ -276,6 +276,21 @@ const MODES: &[Mode] = &[
             "downloads_take_both_paths_when_they_can",
         ],
     },
+    Mode {
+        name: "fuzz",
+        about: "every fuzz target for an hour each, or `-- 60 program steps`: seconds, and which",
+        command: &[
+            "sh",
+            "-c",
+            "[ $# -gt 0 ] || set -- 3600; exec scripts/fuzz \"$@\"",
+            "fuzz",
+        ],
+    },
+    Mode {
+        name: "bare",
+        about: "the README followed in a bare Debian 12, as an ordinary user and as root (root runs it)",
+        command: &["scripts/bare"],
+    },
 ];
 
 /// Whether there is a long mode of this name.

@@ -23,7 +23,7 @@ mod netlink;
 mod route;
 mod shaper;
 
-use std::ffi::{OsStr, c_int};
+use std::ffi::{OsStr, OsString, c_int};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -191,7 +191,8 @@ impl Namespace {
             .map_err(NamespaceError::new("enter a network namespace"))
     }
 
-    /// A command that will run inside the namespace.
+    /// A command that will run inside the namespace, with the administrator's programs (`tc`, `sysctl`) on its
+    /// path: a user is root in a namespace of its own, and has a path without them.
     ///
     /// # Errors
     /// When a handle of the namespace cannot be made.
@@ -202,6 +203,7 @@ impl Namespace {
             .try_clone()
             .map_err(NamespaceError::new("copy a namespace's handle"))?;
         let mut command = Command::new(program);
+        command.env("PATH", administrators_path(std::env::var_os("PATH")));
         // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
         unsafe { command.pre_exec(move || sys::enter_network_namespace(file.as_fd())) };
         Ok(command)
@@ -211,6 +213,13 @@ impl Namespace {
         use std::os::fd::AsRawFd;
         self.file.as_raw_fd()
     }
+}
+
+/// A path of programs with the folders at its end that only administrators have on theirs.
+fn administrators_path(path: Option<OsString>) -> OsString {
+    let mut path = path.unwrap_or_else(|| "/usr/bin:/bin".into());
+    path.push(":/usr/sbin:/sbin");
+    path
 }
 
 /// Runs `work` on a thread of its own, so that the caller's namespaces stay as they are.
