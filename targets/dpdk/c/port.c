@@ -145,8 +145,11 @@ int hw_info(uint16_t port, struct hw_info *info) {
     const uint64_t sums = RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
     const uint64_t cuts = sums | RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     const uint64_t verifies = RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-    // The other end of net_virtio_user reads what DPDK's memory holds, as adapters do.
-    bool is_shared = strcmp(device.driver_name, "net_virtio_user") == 0;
+    // The other end of net_virtio_user reads and writes DPDK's memory, as adapters do; that of net_memif does with zero-copy.
+    bool is_virtio = strcmp(device.driver_name, "net_virtio_user") == 0;
+    const struct rte_devargs *given = rte_dev_devargs(device.device);
+    bool is_memif = strcmp(device.driver_name, "net_memif") == 0;
+    bool is_shared = is_virtio || (is_memif && given != NULL && given->args != NULL && strstr(given->args, "zero-copy=yes"));
     // net_tap cuts by itself, IPv4 alone, and nothing whose packets have the length of the MTU; and it sums by itself, wrongly
     // where a piece of odd length is not the last.
     bool is_tap = strcmp(device.driver_name, "net_tap") == 0;
@@ -161,8 +164,9 @@ int hw_info(uint16_t port, struct hw_info *info) {
         .verifies = (device.rx_offload_capa & verifies) == verifies,
         .cuts = (device.tx_offload_capa & cuts) == cuts && !is_tap,
         .joins = device.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TCP_LRO,
-        .copies = rte_dev_bus(device.device) == rte_bus_find_by_name("vdev") && !is_shared,
+        .copies = rte_dev_bus(device.device) == rte_bus_find_by_name("vdev") && !is_virtio,
         .is_af_xdp = strcmp(device.driver_name, "net_af_xdp") == 0,
+        .is_shared = is_shared,
     };
     memcpy(info->mac, mac.addr_bytes, sizeof info->mac);
     return 0;
@@ -361,9 +365,12 @@ uint16_t hw_receive(struct hw_queue *queue, struct hw_received *frames, uint16_t
 }
 
 void hw_copy_tail(const struct hw_received *received, uint8_t *to) {
-    for (struct rte_mbuf *piece = received->frame->next; piece != NULL; piece = piece->next) {
-        memcpy(to, rte_pktmbuf_mtod(piece, uint8_t *), piece->data_len);
-        to += piece->data_len;
+    uint32_t room = received->tail_len;
+    for (struct rte_mbuf *piece = received->frame->next; piece != NULL && room > 0; piece = piece->next) {
+        uint32_t part = RTE_MIN(room, piece->data_len);
+        memcpy(to, rte_pktmbuf_mtod(piece, uint8_t *), part);
+        to += part;
+        room -= part;
     }
 }
 

@@ -24,8 +24,9 @@ struct hw_info {
     // Pieces that a frame to send may have.
     uint16_t pieces;
     // The port completes checksums of TCP and UDP; it verifies them; it cuts super-segments of TCP; it may join what it
-    // receives to such; the processor moves its bytes, so that they may lie anywhere; it stands on AF_XDP sockets.
-    bool sums, verifies, cuts, joins, copies, is_af_xdp;
+    // receives to such; the processor moves its bytes, so that they may lie anywhere; it stands on AF_XDP sockets; its peer can
+    // write to received frames until they are released.
+    bool sums, verifies, cuts, joins, copies, is_af_xdp, is_shared;
 };
 
 // A received frame.
@@ -73,7 +74,7 @@ uint16_t hw_depth(const struct hw_port *port);
 struct hw_queue *hw_queue(struct hw_port *port, uint16_t number);
 
 uint16_t hw_receive(struct hw_queue *queue, struct hw_received *frames, uint16_t max);
-// Copies the further pieces.
+// Copies the further pieces: `tail_len` bytes at most, whatever the pieces say by now.
 void hw_copy_tail(const struct hw_received *frame, uint8_t *to);
 void hw_release(const struct hw_received *frames, uint16_t count);
 

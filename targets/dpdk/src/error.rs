@@ -1,6 +1,7 @@
 //! Why a wire cannot be opened, and what helps.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why a wire cannot be opened. The text has what DPDK itself printed.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,22 @@ pub enum OpenError {
         device: String,
         /// What DPDK printed.
         messages: String,
+    },
+    /// The port would share this process's memory with every user of the network namespace.
+    #[error(
+        "`{0}` shares this process's memory by an abstract socket, to which every user of the network namespace may \
+         connect: leave socket-abstract out, or add trust-every-user=yes where each of them may crash this process and \
+         write to its memory"
+    )]
+    Abstract(String),
+    /// The socket of a port in shared memory would not be this user's alone.
+    #[error("the socket {} of a port in shared memory cannot be used: {error}", path.display())]
+    Socket {
+        /// The socket or its folder.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        error: io::Error,
     },
     /// The process has a port on it.
     #[error("this process has a port on `{0}` already: close that first, or give the device another number")]

@@ -1,9 +1,10 @@
 //! A wire by DPDK: Ethernet frames of any port that DPDK has a driver for, without a system call where its driver needs
 //! none.
 //!
-//! * [`DpdkWire`]: the wire
+//! * `DpdkWire`: the wire
 //! * `environment`: DPDK itself, which a process starts once
 //! * `port` and `c/`: a port, its queues and its memory
+//! * `shared`: the sockets of ports in shared memory, which are the user's alone
 //! * `program`: what redirects frames to a port's AF_XDP sockets
 //!
 //! `unsafe` is confined to `port`, which calls C.
@@ -17,6 +18,7 @@ mod pace;
 #[allow(unsafe_code)] // It calls C.
 mod port;
 mod program;
+mod shared;
 mod wire;
 
 pub use error::OpenError;

@@ -2,7 +2,9 @@
 //!
 //! Invariants: a queue is used by whoever holds its [`Queue`], one thread at a time; its port is closed once, when the last
 //! of them is gone. A received frame belongs
-//! to the [`Batch`] that has it until that gives it back, and its bytes do not change meanwhile. A [`Frame`] belongs to who
+//! to the [`Batch`] that has it until that gives it back. Its bytes do not change meanwhile, but where the port is shared:
+//! those are copied once before they are read ([`Info::is_shared`]). A peer of such a port is trusted with this process's
+//! memory, since DPDK keeps there what it knows of frames. A [`Frame`] belongs to who
 //! holds it until the port has sent it. Payload that frames refer to is kept by a [`PayRef`] beside the reference, which the
 //! port's last use of it drops.
 
@@ -46,6 +48,8 @@ pub(crate) struct Info {
     pub(crate) copies: bool,
     /// It stands on AF_XDP sockets, which take a program on its interface.
     pub(crate) is_af_xdp: bool,
+    /// The port's peer can write to received frames until they are released.
+    pub(crate) is_shared: bool,
 }
 
 /// `struct hw_received`.
@@ -314,11 +318,28 @@ impl Batch {
         self.0.len()
     }
 
-    /// The first piece of a frame.
+    /// Returns the first piece of a frame, through a port that is not shared ([`Info::is_shared`]).
     pub(crate) fn head(&self, i: usize) -> &[u8] {
         let frame = &self.0[i];
-        // SAFETY: the bytes are the frame's, which is ours as long as the batch is borrowed.
+        // SAFETY: the bytes are the frame's, which is ours as long as the batch is borrowed. No peer writes to them: the
+        // caller has not asked for the piece of a shared port.
         unsafe { std::slice::from_raw_parts(frame.head, frame.head_len as usize) }
+    }
+
+    /// Returns the length of a frame's first piece, in bytes.
+    pub(crate) fn head_len(&self, i: usize) -> usize {
+        self.0[i].head_len as usize
+    }
+
+    /// Appends the first piece of a frame. Whatever a peer writes meanwhile, what is appended changes no more.
+    pub(crate) fn copy_head(&self, i: usize, to: &mut Vec<u8>) {
+        let (frame, len) = (&self.0[i], self.head_len(i));
+        to.reserve(len);
+        // SAFETY: there is room for `len` bytes, which are read as raw memory and never referred to.
+        unsafe {
+            ptr::copy_nonoverlapping(frame.head, to.as_mut_ptr().add(to.len()), len);
+            to.set_len(to.len() + len);
+        }
     }
 
     /// Whether the port has verified the frame's checksum.
@@ -331,16 +352,15 @@ impl Batch {
         self.0[i].seg_size
     }
 
-    /// Bytes behind the first piece of a frame.
-    pub(crate) fn tail_len(&self, i: usize) -> usize {
-        self.0[i].tail_len as usize
-    }
-
     /// Appends the further pieces of a frame.
     pub(crate) fn copy_tail(&self, i: usize, to: &mut Vec<u8>) {
+        let len = self.0[i].tail_len as usize;
+        if len == 0 {
+            return;
+        }
         let begin = to.len();
-        to.resize(begin + self.tail_len(i), 0);
-        // SAFETY: C writes `tail_len` bytes, for which there is room.
+        to.resize(begin + len, 0);
+        // SAFETY: C writes `tail_len` bytes at most, for which there is room.
         unsafe { hw_copy_tail(&raw const self.0[i], to[begin..].as_mut_ptr()) }
     }
 

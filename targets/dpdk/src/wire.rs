@@ -17,6 +17,7 @@ use crate::environment;
 use crate::pace::Pace;
 use crate::port::{BATCH, Batch, Frame, Info, Probed, Queue};
 use crate::program;
+use crate::shared;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -38,9 +39,9 @@ const RELEASE: Duration = Duration::from_secs(1);
 pub struct DpdkWire {
     /// Before the queue: what it holds goes back first.
     batch: Batch,
-    /// Further pieces of received frames, behind each other.
-    tails: Vec<u8>,
-    /// Where in `tails` those of each frame are.
+    /// Bytes of received frames that were copied out of the port's memory, behind each other.
+    copied: Vec<u8>,
+    /// Where in `copied` those of each frame are.
     places: Vec<Range<usize>>,
     at: Instant,
     waiting: Vec<Frame>,
@@ -49,6 +50,8 @@ pub struct DpdkWire {
     queue: Queue,
     /// Payload stays where it lies until the port has sent it, in frames of no more pieces than this; 0: it is copied.
     pieces: usize,
+    /// The port's peer can write to received frames: they are copied before they are read.
+    is_shared: bool,
     caps: Caps,
     counters: WireCounters,
     pace: Pace,
@@ -91,6 +94,7 @@ impl DpdkWire {
         {
             return Err(OpenError::Name(device.to_owned()));
         }
+        let device = &shared::with_own_socket(device)?;
         environment::start()?;
         let begin = std::time::Instant::now();
         loop {
@@ -165,13 +169,14 @@ impl DpdkWire {
     fn new(queue: Queue, info: &Info, caps: Caps, stand: Option<Arc<Stand>>) -> Result<DpdkWire, OpenError> {
         Ok(DpdkWire {
             batch: Batch::default(),
-            tails: Vec::new(),
+            copied: Vec::new(),
             places: Vec::new(),
             at: Instant::default(),
             waiting: Vec::with_capacity(2 * WAITING),
             head: Vec::new(),
             queue,
             pieces: if info.copies { usize::from(info.pieces) } else { 0 },
+            is_shared: info.is_shared,
             caps,
             counters: WireCounters::default(),
             pace: Pace::new().map_err(OpenError::io("make a timer"))?,
@@ -311,19 +316,25 @@ impl Wire for DpdkWire {
         self.pace.busy(self.at);
         self.counters.received += count as u64;
         for i in 0..count {
-            let begin = self.tails.len();
-            if self.batch.tail_len(i) > 0 {
-                self.batch.copy_tail(i, &mut self.tails);
+            let begin = self.copied.len();
+            if self.is_shared {
+                self.batch.copy_head(i, &mut self.copied);
             }
-            self.places.push(begin..self.tails.len());
+            self.batch.copy_tail(i, &mut self.copied);
+            self.places.push(begin..self.copied.len());
         }
         Ok(count)
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
+        let copied = &self.copied[self.places[i].clone()];
+        let (head, tail) = match self.is_shared {
+            true => copied.split_at(self.batch.head_len(i)),
+            false => (self.batch.head(i), copied),
+        };
         RxFrame {
-            head: self.batch.head(i),
-            tail: &self.tails[self.places[i].clone()],
+            head,
+            tail,
             csum: match self.batch.is_verified(i) {
                 true => Csum::Complete,
                 false => Csum::Unverified,
@@ -335,7 +346,7 @@ impl Wire for DpdkWire {
 
     fn release(&mut self) {
         self.batch.release();
-        self.tails.clear();
+        self.copied.clear();
         self.places.clear();
     }
 

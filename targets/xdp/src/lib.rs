@@ -3,10 +3,10 @@
 //!
 //! What it is for: frames reach the stack before the kernel has made a packet of them, and a batch of them costs no more
 //! system calls than one. What it has not: super-segments, and checksums by the device. So it is for small messages and
-//! for devices with zero copy; in bulk on a veth pair, a packet socket ([`hawser_host::PacketWire`]) carries more.
+//! for devices with zero copy; in bulk on a veth pair, a packet socket (`hawser_host::PacketWire`) carries more.
 //!
-//! * [`XdpWire`]: the wire
-//! * `program` and `bpf/`: which frames are the stack's, in the kernel; [`attach_for_libxdp`] is that alone, for sockets of others
+//! * `XdpWire`: the wire
+//! * `program` and `bpf/`: which frames are the stack's, in the kernel; `attach_for_libxdp` is that alone, for sockets of others
 //! * `front` and `bpf/front.h`: chains of the stack's program in the kernel, while the stack sleeps
 //! * `socket`: the AF_XDP socket and its four rings
 //!

@@ -123,7 +123,9 @@ pub(crate) fn payload_is_kept_until_it_is_sent() -> TestResult {
 
 /// Two ports in shared memory (memif), with ends of their own.
 pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
-    let socket = named("hawser-memif-test-");
+    let folder = hawser_temporary::Folder::new()?;
+    let socket = folder.join("socket");
+    let socket = socket.display();
     let open = |role: &str| DpdkWire::open(&format!("{},role={role},socket={socket}", named("net_memif")));
     let (mut server, mut client) = (open("server")?, open("client")?);
     let frames = many(5000);
@@ -135,7 +137,9 @@ pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
 
 /// Queues of ports in shared memory: what one is sent comes by the one of its number at the other end.
 pub(crate) fn queues_carry_frames_apart() -> TestResult {
-    let socket = named("hawser-memif-test-");
+    let folder = hawser_temporary::Folder::new()?;
+    let socket = folder.join("socket");
+    let socket = socket.display();
     let open = |role: &str| {
         DpdkWire::open_queues(
             &format!("{},role={role},socket={socket}", named("net_memif")),

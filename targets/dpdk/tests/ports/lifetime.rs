@@ -1,6 +1,7 @@
 //! What is left of a port whose process was killed.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -57,6 +58,31 @@ fn killed(device: &str, shown: impl Fn() -> TestResult<String>, held: &[&str]) -
         let limit = Duration::from_secs(5);
         assert!(begin.elapsed() < limit, "{}\nis not\n{before}", shown()?);
         std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// A server in shared memory listens at a file in a folder that no other user enters, also where another was killed.
+pub(crate) fn shared_memory_is_met_in_a_folder_of_the_users_own() -> TestResult {
+    let own = hawser_temporary::Folder::new()?;
+    for _ in 0..2 {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["hold", "net_memif0,role=server"])
+            .env("XDG_RUNTIME_DIR", &*own)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.take().ok_or("it was piped")?;
+        BufReader::new(output).read_line(&mut line)?;
+        let sockets = std::fs::read_to_string(format!("/proc/{}/net/unix", child.id()))?;
+        let mode = std::fs::metadata(own.join("hawser"))?.permissions().mode();
+        child.kill()?;
+        child.wait()?;
+        assert_eq!(line, "open\n");
+        assert_eq!(mode & 0o777, 0o700);
+        let path = own.join("hawser/memif.sock").display().to_string();
+        assert!(sockets.contains(&path), "{sockets}");
+        assert!(!sockets.contains("@/run/memif.sock"), "{sockets}");
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ const TESTS: &[Test] = tests![
     refusal::a_port_of_one_queue_has_no_second,
     refusal::a_device_in_use_stays,
     refusal::an_interface_that_is_down_is_named,
+    lifetime::shared_memory_is_met_in_a_folder_of_the_users_own,
     lifetime::a_killed_process_leaves_nothing,
     lifetime::a_killed_process_leaves_an_interface_as_it_was,
 ];
