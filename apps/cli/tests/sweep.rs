@@ -377,6 +377,31 @@ END
 wait $sweep
 "#;
 
+/// A module beside the sweep, which anyone may have put there, is not run in the place of Ray.
+#[test]
+fn modules_beside_the_sweep_are_not_imported() {
+    let folder = stage("seeds = { from = 1, to = 2 }\n");
+    let marker = folder.join("imported");
+    let module = format!(
+        "open({:?}, 'w')\nraise ImportError\n",
+        marker.display().to_string()
+    );
+    for name in ["ray.py", "json.py", "base64.py"] {
+        fs::write(folder.join(name), &module).expect("it is written");
+    }
+    let (code, _, errors) = read(
+        &command(&folder, &["--on", "ray"])
+            .current_dir(&*folder)
+            .env("PYTHONPATH", &*folder)
+            // A cluster that is not there: where Python has Ray, none is started here.
+            .env("RAY_ADDRESS", "127.0.0.1:1")
+            .output()
+            .expect("hawser starts"),
+    );
+    assert!(!marker.exists(), "a module of the folder was run");
+    assert_ne!(code, Some(0), "{errors}");
+}
+
 /// A task of the node that dies is tried again on the other one, and none is counted twice.
 #[test]
 fn ray_loses_a_node_and_no_task() {

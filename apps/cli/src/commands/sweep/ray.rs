@@ -1,7 +1,6 @@
 //! Tasks on a Ray cluster, by a small driver in Python.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -120,8 +119,7 @@ struct Driver(Child);
 impl Driver {
     fn start(python: &Path) -> Result<Driver, Exit> {
         let named = python.display();
-        let has_ray = Command::new(python)
-            .args(["-c", "import ray"])
+        let has_ray = isolated(python, "import ray")?
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .status()
@@ -131,8 +129,7 @@ impl Driver {
                 "{named} has no Ray: install it (pip install ray), or name the Python that has it with --python"
             )));
         }
-        let process = Command::new(python)
-            .args([OsStr::new("-c"), OsStr::new(DRIVER)])
+        let process = isolated(python, DRIVER)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -146,4 +143,19 @@ impl Drop for Driver {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Returns a command that runs a program of ours in Python. The program imports no module of the folder that the
+/// sweep lies in: Python's own path does not hold that folder, nor does the path of Ray's workers, to which Ray adds
+/// the driver's current folder.
+fn isolated(python: &Path, program: &str) -> Result<Command, Exit> {
+    // A bare name is looked for in PATH; any other one is relative to this process's folder.
+    let python = match python.components().count() {
+        1 => python.to_owned(),
+        _ => std::path::absolute(python)
+            .map_err(|error| Exit::environment(format!("cannot find {}: {error}", python.display())))?,
+    };
+    let mut command = Command::new(python);
+    command.args(["-I", "-c", program]).current_dir("/");
+    Ok(command)
 }
