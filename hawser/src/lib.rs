@@ -83,33 +83,46 @@
 pub mod trace;
 
 #[cfg(feature = "sim")]
+#[doc(inline)]
 pub use hawser_capabilities as capabilities;
 #[cfg(feature = "lab")]
+#[doc(inline)]
 pub use hawser_lab as lab;
 #[cfg(feature = "stack")]
+#[doc(inline)]
 pub use hawser_load::programs;
 #[cfg(feature = "verbs")]
+#[doc(inline)]
 pub use hawser_net::verbs;
 #[cfg(feature = "stack")]
+#[doc(inline)]
 pub use hawser_net::{
     Accepted, Connection, Device, Direction, Endpoint, Handle, Keepalive, Listener, MessageError,
     MessageOptions, MessageSocket, Network, OpenError, Options, Probe, RecvStream, Request, SendStream,
     Stream, host, messages, options,
 };
 #[cfg(feature = "sim")]
+#[doc(inline)]
 pub use hawser_runs::{self as sim, debug, mutants};
 #[cfg(feature = "sim")]
+#[doc(inline)]
 pub use hawser_script as script;
 #[cfg(feature = "interact")]
+#[doc(inline)]
 pub use hawser_socket::local;
 #[cfg(feature = "sim")]
+#[doc(inline)]
 pub use hawser_step as step;
 #[cfg(feature = "taps")]
+#[doc(inline)]
 pub use hawser_taps as taps;
+#[doc(inline)]
 pub use hawser_time as time;
 #[cfg(feature = "select")]
+#[doc(inline)]
 pub use {hawser_connect as select, hawser_connect::policy, hawser_knowledge as knowledge};
 #[cfg(feature = "session")]
+#[doc(inline)]
 pub use {
     hawser_race as race, hawser_relay as gateway, hawser_resolve as resolve,
     hawser_session_driver as session, hawser_session_driver::places,
@@ -125,6 +138,7 @@ pub mod lang {
         library, render, render_json,
     };
     #[cfg(feature = "ide")]
+    #[doc(inline)]
     pub use hawser_ide as ide;
     pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
 }
@@ -133,10 +147,14 @@ pub mod lang {
 #[cfg(feature = "interact")]
 pub mod interact {
     #[cfg(feature = "stack")]
+    #[doc(inline)]
     pub use hawser_engine::schema as program_schema;
     #[cfg(feature = "lab")]
     pub use hawser_lab::provider::with_links;
+    #[doc(inline)]
     pub use hawser_linux::provider as kernel;
+    #[doc(inline)]
     pub use hawser_socket::*;
+    #[doc(inline)]
     pub use hawser_twares as twares;
 }
