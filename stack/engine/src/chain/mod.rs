@@ -134,19 +134,15 @@ impl Chains {
         cause: &Cause<'_>,
     ) -> Result<Verdict, Denied> {
         let mut verdict = Verdict::Nobody;
+        if range.len() > 1 && !self.room_for_all(events, range.clone(), guesses, cause) {
+            self.note_no_room(now, events.get(range.start), cause);
+            return Err(Denied::NoRoom);
+        }
         for i in range {
             let aim = Aim::Ids(guesses.get(i).copied().flatten());
             let outcome = self.event(now, events.get_mut(i), aim, cause);
             if outcome == Err(Denied::NoRoom) {
-                let counters = &mut self.state.counters;
-                let counter = if cause.application {
-                    counters.no_room_request += 1;
-                    "no_room_request"
-                } else {
-                    counters.no_room_packet += 1;
-                    "no_room_packet"
-                };
-                self.not_run(now, Nothing::Event(events.get(i)), counter);
+                self.note_no_room(now, events.get(i), cause);
             }
             let of_one = outcome?;
             self.run_raised(now, cause);
@@ -158,6 +154,47 @@ impl Chains {
             }
         }
         Ok(verdict)
+    }
+
+    /// Counts an event that was dropped for want of room.
+    #[cold]
+    fn note_no_room(&mut self, now: Instant, event: &[u8], cause: &Cause<'_>) {
+        let counters = &mut self.state.counters;
+        let (counter, name) = if cause.application {
+            (&mut counters.no_room_request, "no_room_request")
+        } else {
+            (&mut counters.no_room_packet, "no_room_packet")
+        };
+        *counter += 1;
+        self.not_run(now, Nothing::Event(event), name);
+    }
+
+    /// Whether all events of one input find room. A packet is taken as a whole or not at all: its first event may note
+    /// that it came, and the bytes of a later one would be acknowledged and lost.
+    fn room_for_all(
+        &self,
+        events: &EventBuf,
+        range: Range<usize>,
+        guesses: &[Option<Guess>],
+        cause: &Cause<'_>,
+    ) -> bool {
+        let mut all = Bounds::default();
+        for i in range {
+            let header = event_header(events.get(i));
+            let Some(plan) = self.tables.events.get(header.event as usize) else {
+                continue;
+            };
+            let guess = guesses.get(i).copied().flatten().and_then(|guess| guess.slot);
+            let keyed = guess.filter(|slot| self.state.contexts.is_known(*slot, &header.id[0]));
+            if !cause.application && !self.state.room_to_receive(keyed, cause.buffer.len()) {
+                return false;
+            }
+            all.packets = all.packets.saturating_add(plan.bounds.packets);
+            all.raises = all.raises.max(plan.bounds.raises); // what is raised runs before the next event
+        }
+        // No input may need more than there can ever be.
+        all.packets = all.packets.min((self.state.limits.pending_packets / 2) as u32);
+        room_for_records(&self.state, &all, None)
     }
 
     /// The same for a packet that was in front of the stack: where chains ran there, what they gave takes effect.
@@ -487,14 +524,19 @@ impl Chains {
 fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
     // Requests without bytes, of which there are few, are never held up: closing and aborting are among them.
     let offers = cause.application && cause.buffer.len() > 0;
-    let packets = state.room_for_packets(bounds.packets as usize, keyed.filter(|_| offers));
-    let raised = state.raised.held() + bounds.raises as usize <= state.limits.raised;
+    let records = room_for_records(state, bounds, keyed.filter(|_| offers));
     let received = cause.application || state.room_to_receive(keyed, cause.buffer.len());
-    if packets && raised && received {
+    if records && received {
         Ok(())
     } else {
         Err(Denied::NoRoom)
     }
+}
+
+/// Whether the packets and the raised events of a chain find room, which takes what a context is offered.
+fn room_for_records(state: &State, bounds: &Bounds, offered_to: Option<Slot>) -> bool {
+    state.room_for_packets(bounds.packets as usize, offered_to)
+        && state.raised.held() + bounds.raises as usize <= state.limits.raised
 }
 
 /// Whether a context may have as many units more as a chain can make. Chains of packets and timers
