@@ -1,11 +1,13 @@
 //! Packets that the program builds beside those that a C compiler makes of the module's `homa_wire.h`.
 //!
-//! `cargo xtask long homa-wire CHECKOUT` names a checkout of PlatformLab/HomaModule; nothing of it is in this
-//! repository, and without one the test has nothing to compare.
+//! `cargo xtask long homa-wire CHECKOUT` names a checkout of PlatformLab/HomaModule. What the compiler made of it stands
+//! in `golden.txt`, so that the other direction, packets of the module that come in, is tested without a checkout.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+
+use hawser_engine::{Handle, Notice};
 
 use super::rules::whole_call;
 use super::wire::*;
@@ -42,6 +44,67 @@ impl Golden {
     }
 }
 
+/// What `golden.c` prints with these arguments.
+const RECORDED: &str = include_str!("golden.txt");
+const RECORDED_FOR: [u64; 2] = [1000, 998];
+
+/// A recorded packet from the test's port to the stack's, about the call that its sender numbers so. Its checksum is 0, as
+/// the module leaves it.
+fn recorded(name: &str, id: u64) -> Vec<u8> {
+    let mut lines = RECORDED.lines().filter_map(|line| line.split_once(' '));
+    let (_, hex) = lines.find(|(other, _)| *other == name).expect("it is recorded");
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
+    let mut bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    for ((at, len), value) in [(SPORT, PORT), (DPORT, 80), (SENDER_ID, id)] {
+        bytes[at..at + len].copy_from_slice(&value.to_be_bytes()[8 - len..]);
+    }
+    assert_eq!(bytes[16..18], [0, 0], "the checksum");
+    bytes
+}
+
+/// A stage where a call of 70,000 bytes is under way, the call, and its number at the server.
+fn calling() -> (Stage, Handle, u64) {
+    let mut stage = Stage::new(&[]);
+    stage.end.caps.tx_csum = false; // what comes is not vouched for
+    let call = stage.call(70_000);
+    let id = stage.take()[0].get(SENDER_ID) | 1;
+    (stage, call, id)
+}
+
+#[test]
+fn packets_of_the_module_are_taken() {
+    let take = |stage: &mut Stage, bytes: Vec<u8>| {
+        stage.put_from(1, &bytes);
+        stage.take()
+    };
+    let (mut stage, _, _) = calling();
+    let request = [recorded("data", CALL), vec![1; 10]].concat();
+    assert!(kinds(&take(&mut stage, request)).contains(&CUTOFFS));
+    assert_eq!(stage.stack.contexts(), 3, "an endpoint and two calls");
+    let (mut stage, _, id) = calling();
+    let sent = take(&mut stage, recorded("grant", id));
+    assert_eq!((kinds(&sent), data_bytes(&sent)), (vec![DATA], 1_000));
+    let sent = take(&mut stage, recorded("resend", id));
+    assert_eq!((sent[0].get(RETRANSMIT), data_bytes(&sent)), (1, 1_000));
+    let (mut stage, _, id) = calling();
+    let sent = take(&mut stage, recorded("unknown", id));
+    assert_eq!(data_bytes(&sent), 60_000, "it begins anew");
+    let (mut stage, call, id) = calling();
+    stage.wait(90_000);
+    take(&mut stage, recorded("busy", id));
+    stage.wait(90_000);
+    assert_eq!(stage.end_of(call), None);
+    let sent = take(&mut stage, recorded("need_ack", 77));
+    assert_eq!(kinds(&sent), [ACK]);
+    take(&mut stage, recorded("cutoffs", id));
+    stage.call(10);
+    assert_eq!(stage.take()[0].get(DATA_CUTOFF_VERSION), 1);
+    let mut stage = Stage::new(&[]);
+    let (call, _) = stage.replies(10);
+    take(&mut stage, recorded("ack", CALL));
+    assert_eq!(stage.end_of(call), Some(&Notice::Closed));
+}
+
 /// Compiles `golden.c` against the module's header.
 fn compile(checkout: &Path) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("homa-wire");
@@ -75,6 +138,9 @@ fn packets_equal_those_of_the_modules_header() {
         return;
     };
     let program = compile(Path::new(&checkout));
+    let arguments = RECORDED_FOR.map(|number| number.to_string());
+    let made = Command::new(&program).args(arguments).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&made.stdout), RECORDED, "golden.txt");
     let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
     stage.call(70_000);
     let data = stage.take().swap_remove(0);

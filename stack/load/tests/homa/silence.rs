@@ -103,8 +103,51 @@ fn a_client_that_never_acknowledges_counts_as_gone() {
     stage.wait(1_000);
     assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (2, (0, 0)));
-    stage.wait(120_000);
+    stage.wait(1_020_000);
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
+}
+
+/// A thousand calls at once to a host whose processor has other work: it comes to some of them after more than 100 ms.
+#[test]
+fn a_call_waits_while_its_host_goes_on_with_others() {
+    let mut stage = Stage::new(&[]);
+    let reply = |stage: &mut Stage, id: u64| {
+        let fields = [
+            (SENDER_ID, id),
+            (MESSAGE_LENGTH, 1),
+            (INCOMING, 1),
+            (DATA_CUTOFF_VERSION, 1),
+        ];
+        stage.put(DATA, &fields, &[9]);
+        stage.take();
+    };
+    let calls = [0; 2].map(|_| {
+        let call = stage.call(10);
+        (call, stage.take()[0].get(SENDER_ID) | 1)
+    });
+    // The host serves another call each 50 ms, and none of the first two.
+    let serve_others = |stage: &mut Stage, times: u32| {
+        for _ in 0..times {
+            stage.wait(50_000);
+            let other = stage.call(10);
+            let sent = stage.take();
+            let id = sent.last().expect("its request").get(SENDER_ID) | 1;
+            reply(stage, id);
+            assert_eq!(stage.end_of(other), Some(&Notice::Closed));
+        }
+    };
+    serve_others(&mut stage, 18);
+    let (late, id) = calls[0];
+    assert_eq!(stage.end_of(late), None, "after 900 ms");
+    reply(&mut stage, id);
+    assert_eq!(stage.end_of(late), Some(&Notice::Closed));
+    serve_others(&mut stage, 2);
+    let (never, _) = calls[1];
+    assert_eq!(
+        stage.end_of(never),
+        Some(&Notice::Failed(Errno(110))),
+        "after a second"
+    );
 }
 
 #[test]
