@@ -41,3 +41,13 @@ fn quic_lite_does_what_its_steps_say() {
 fn roce_does_what_its_steps_say() {
     pass("roce", "HAWSER_ROCE", 10);
 }
+
+#[test]
+fn homa_does_what_its_steps_say() {
+    pass("homa", "HAWSER_HOMA", 2);
+}
+
+#[test]
+fn ndp_does_what_its_steps_say() {
+    pass("ndp", "HAWSER_NDP", 1);
+}

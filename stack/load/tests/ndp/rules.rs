@@ -609,11 +609,28 @@ fn messages_that_wait_for_a_host_that_is_gone_fail_with_the_others() {
 }
 
 #[test]
+fn a_message_that_is_too_long_ends_at_both_ends() {
+    const TOO_LONG: u32 = 0xffff_fffe;
+    let mut stage = Stage::new(&[]);
+    stage.put_from(1, (DATA, 8, 0, 1_000_001), Some(PART));
+    let sent = stage.take();
+    assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], TOO_LONG));
+    assert_eq!(stage.stack.contexts(), 1);
+    let id = stage.sending(40);
+    stage.put((ACK, id, 0, TOO_LONG));
+    stage.take();
+    let failed = Notice::Failed(Errno(90));
+    assert!(
+        stage.notices.iter().any(|(_, notice)| *notice == failed),
+        "EMSGSIZE"
+    );
+}
+
+#[test]
 fn what_cannot_be_is_dropped() {
     let mut stage = Stage::new(&[]);
     for (fields, data) in [
         ((DATA, 8, 0, 0), Some(1)),                  // a message of no bytes
-        ((DATA, 8, 0, 1_000_001), Some(PART)),       // too long
         ((DATA, 8, 5, 5 * PART), Some(1)),           // beyond its end
         ((DATA, 8, 0xffff_ffff, 5 * PART), Some(1)), // far beyond it
         ((0, 8, 0, 5), None),                        // kinds that there are not
