@@ -26,6 +26,7 @@ use hawser_engine::{
     ByHandle, Counters, Direction, Errno, ForwardedEvent, Handle, Notice, Observable, RequestError, Stack,
     StackConfig, StepError,
 };
+use hawser_host::claim::Claim;
 use hawser_load::{Attachments, Installed, Next};
 use hawser_time::Instant;
 
@@ -57,6 +58,8 @@ pub struct Endpoint {
     log: Log,
     /// To the other shards, where there are some.
     pub(crate) exchange: Option<(Arc<Exchange>, Receiver<ForwardedEvent>)>,
+    /// The right to the stack's addresses on its device.
+    pub(crate) claims: Arc<Vec<Claim>>,
     /// The stack's contexts are on loan ([`Stack::lend`]).
     pub(crate) is_lent: bool,
 }
@@ -113,6 +116,7 @@ impl Endpoint {
             has_pair_news: false,
             log: Log::default(),
             exchange: None,
+            claims: Arc::default(),
             is_lent: false,
         })
     }

@@ -1,6 +1,7 @@
 //! Errors of opening an endpoint, and of changing what is attached to its program.
 
 use std::io;
+use std::net::IpAddr;
 
 use hawser_engine::{ConfigError, RequestError, StepError};
 use hawser_load::AttachError;
@@ -14,6 +15,14 @@ pub enum OpenError {
     /// The device cannot be opened: why, and what would help.
     #[error("{0}")]
     Device(String),
+    /// One of the stack's addresses is in use.
+    #[error("the address {address} is in use by {owner} (EADDRINUSE)")]
+    InUse {
+        /// The address.
+        address: IpAddr,
+        /// The kernel, a process or a host that has it.
+        owner: &'static str,
+    },
     /// The program is to run on a UDP socket, and takes no datagrams.
     #[error(
         "the program is not in UDP, and a UDP socket carries nothing else: it registers no parser with udp(PORT)"

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hawser_engine::StackConfig;
 use hawser_engine::net::{InterfaceConfig, Steering};
 use hawser_engine::program::Program;
+use hawser_host::claim::Claim;
 use hawser_host::netns::Netlink;
 use hawser_ir::Source;
 
@@ -16,6 +17,7 @@ pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, UdpWire, l
 #[cfg(feature = "xdp")]
 pub use hawser_xdp::{XdpOptions, XdpWire};
 
+use crate::claim;
 use crate::device::Device;
 use crate::endpoint::Endpoint;
 use crate::error::OpenError;
@@ -159,7 +161,9 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
     let (mut queues, place) = open_device(&*program, setup, &[Steering::ALONE])?;
     let device = queues.remove(0);
     let config = place.config(setup, device.caps().mtu, random_seed()?);
-    Endpoint::new(program, config, device)
+    let mut endpoint = Endpoint::new(program, config, device)?;
+    endpoint.claims = place.claims;
+    Ok(endpoint)
 }
 
 /// The same in several shards: stacks with the same addresses, each on a queue of the device, which share out its
@@ -201,6 +205,7 @@ pub fn open_shards(
             ShardDevice::new(queue, steering, exchange.clone(), arrived.packets).map_err(no_exchange)?;
         let mut endpoint = Endpoint::new(program.clone(), config, Box::new(device))?;
         endpoint.exchange = Some((exchange.clone(), arrived.events));
+        endpoint.claims = place.claims.clone();
         Ok(endpoint)
     });
     endpoints.collect()
@@ -219,6 +224,8 @@ struct Place {
     addresses: Vec<(IpAddr, u8)>,
     /// The only port that they have, where that is so.
     port: Option<u16>,
+    /// The right to the addresses.
+    claims: Arc<Vec<Claim>>,
 }
 
 impl Place {
@@ -254,8 +261,9 @@ fn open_device(
     let mut place = Place {
         addresses: setup.addresses.clone(),
         port: None,
+        claims: Arc::new(claim::claim(setup)?),
     };
-    let queues = match &setup.device {
+    let mut queues = match &setup.device {
         DeviceSpec::Tun(name) => {
             let options = TunOptions {
                 offload: setup.offload && setup.faults.is_none(),
@@ -283,6 +291,7 @@ fn open_device(
             boxed(wires, setup)
         }
     };
+    claim::probe(&mut queues, setup)?;
     Ok((queues, place))
 }
 
@@ -357,6 +366,18 @@ fn is_in_udp(program: &dyn Program) -> bool {
 pub fn socket_addresses(at: IpAddr) -> Result<Vec<IpAddr>, OpenError> {
     hawser_host::udp::addresses_at(at)
         .map_err(|error| OpenError::Device(format!("cannot list the host's addresses: {error}")))
+}
+
+/// The rate of a device's line in bits per second, where it is an interface whose driver knows.
+#[must_use]
+pub fn line_rate(device: &DeviceSpec) -> Option<u64> {
+    match device {
+        DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) | DeviceSpec::XdpChains(name) => {
+            hawser_host::Interface::line_rate(name)
+        }
+        DeviceSpec::Dpdk(device) => claim::interface_of(device).and_then(hawser_host::Interface::line_rate),
+        DeviceSpec::Tun(_) | DeviceSpec::Udp(_) => None,
+    }
 }
 
 fn boxed(wires: Vec<impl Device + 'static>, setup: &Setup) -> Queues {

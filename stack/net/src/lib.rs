@@ -15,6 +15,7 @@
 
 mod attach;
 mod bytes;
+mod claim;
 mod device;
 mod endpoint;
 mod error;

@@ -23,6 +23,7 @@
 #![warn(missing_docs)]
 
 mod batch;
+pub mod claim;
 pub mod clock;
 mod error;
 mod filter;

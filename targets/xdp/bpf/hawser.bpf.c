@@ -9,7 +9,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-enum { QUESTION = 1, ICMPV6 = 58, NEIGHBOUR_SOLICITATION = 135, MAX_ADDRESSES = 64 };
+enum { QUESTION = 1, ICMPV6 = 58, NEIGHBOUR_SOLICITATION = 135, NEIGHBOUR_ADVERTISEMENT = 136, MAX_ADDRESSES = 64 };
 
 // An IPv6 address, or an IPv4 address as RFC 4291, 2.5.5.2, maps it.
 struct address {
@@ -84,7 +84,9 @@ static __always_inline bool is_question(const struct ethhdr *ethernet, void *end
         __builtin_memcpy(address.bytes + 12, arp->target, 4);
     } else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
         const struct solicitation *packet = (const void *)(ethernet + 1);
-        if ((void *)(packet + 1) > end || packet->next_header != ICMPV6 || packet->type != NEIGHBOUR_SOLICITATION)
+        // Who has one of the addresses already advertises it to all.
+        if ((void *)(packet + 1) > end || packet->next_header != ICMPV6
+            || (packet->type != NEIGHBOUR_SOLICITATION && packet->type != NEIGHBOUR_ADVERTISEMENT))
             return false;
         __builtin_memcpy(address.bytes, packet->target, 16);
     } else {

@@ -22,6 +22,8 @@ use super::{Interface, icmp, ipv4, ipv6, ndisc};
 
 /// The maximum number of frames of its own that the network layer leaves in [`Interface::outgoing`].
 const MAX_REPLIES: usize = 256;
+/// The sender of an ARP probe: 0.0.0.0.
+pub(super) const NO_SENDER: Ip = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0];
 
 impl Interface {
     /// RFC 826, Packet Reception.
@@ -30,6 +32,9 @@ impl Interface {
             return Err(DropReason::Ignored);
         };
         let packet = arp::read(bytes)?;
+        if packet.sender_ip == NO_SENDER && packet.operation == Operation::Request {
+            return self.defend(own, &packet);
+        }
         if !self.is_neighbour(&packet.sender_ip) || packet.sender_mac[0] & 1 != 0 {
             return Err(DropReason::Source);
         }
@@ -59,6 +64,25 @@ impl Interface {
                 self.send_released(released);
             }
         }
+        Ok(Ingress::Done)
+    }
+
+    /// Another host wants to know whether an address is free (RFC 5227, 2.1.1): of ours it learns that it is not.
+    fn defend(&mut self, own: Mac, probe: &Arp) -> Result<Ingress<'static>, DropReason> {
+        if !self.owns(&probe.target_ip) {
+            return Err(DropReason::NotForUs);
+        }
+        if probe.sender_mac[0] & 1 != 0 {
+            return Err(DropReason::Source);
+        }
+        let reply = Arp {
+            operation: Operation::Reply,
+            sender_mac: own,
+            sender_ip: probe.target_ip,
+            target_mac: probe.sender_mac,
+            target_ip: probe.sender_ip,
+        };
+        self.send_arp(own, probe.sender_mac, &reply);
         Ok(Ingress::Done)
     }
 
@@ -435,7 +459,7 @@ fn is_intact_v6(packet: &Packet<'_>) -> bool {
 }
 
 /// The message that `write` appends, behind `room` free bytes and with its checksum.
-fn icmp_head(net: &Net, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub(super) fn icmp_head(net: &Net, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut head = vec![0; room];
     write(&mut head);
     let len = (head.len() - room) as u32;

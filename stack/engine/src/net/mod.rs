@@ -9,6 +9,7 @@
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
 //! * `steering`: which of several stacks a packet is for
 //! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
+//! * `probe`: whether addresses are free on a link, before there is an interface
 //! * `merge`: received packets that are taken in as one
 //!
 //! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
@@ -31,6 +32,7 @@ mod ndisc;
 mod neighbour;
 mod outgoing;
 mod path_mtu;
+pub mod probe;
 mod rate;
 mod steering;
 #[cfg(test)]

@@ -98,6 +98,12 @@ pub(super) fn write_solicitation(out: &mut Vec<u8>, target: &Ip, own: Mac) {
     out.extend(own);
 }
 
+/// Appends a solicitation for `target` from no address, which names no sender (RFC 4862, 5.4.2).
+pub(super) fn write_probe(out: &mut Vec<u8>, target: &Ip) {
+    icmp::write(out, icmp::v6::NEIGHBOUR_SOLICITATION, 0, [0; 4]);
+    out.extend(target);
+}
+
 /// Appends an advertisement of `target`, owned by `own`; `solicited` unless nobody in particular
 /// is notified.
 pub(super) fn write_advertisement(out: &mut Vec<u8>, target: &Ip, own: Mac, solicited: bool) {

@@ -2,6 +2,7 @@
 //!
 //! What the system does not permit is skipped, with the reason printed.
 
+mod addresses;
 mod against_linux;
 mod asynchronous;
 mod attach;
@@ -25,6 +26,9 @@ use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
 use stage::{Medium, Stage, TestResult};
 
 const OTHERS: &[Test] = tests![
+    addresses::a_device_has_an_address_once,
+    addresses::an_address_of_the_kernel_is_not_taken,
+    addresses::an_address_of_a_neighbour_is_not_taken,
     polled::a_small_ring_loses_nothing_for_good,
     messages::two_stacks_call_each_other,
     messages::linux_calls_by_frames,

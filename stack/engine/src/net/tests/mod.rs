@@ -4,6 +4,7 @@
 mod egress;
 mod frames;
 mod mutation;
+mod probe;
 
 use std::net::IpAddr;
 

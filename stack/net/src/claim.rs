@@ -1,0 +1,110 @@
+//! Addresses are checked to be free before a stack uses them: no other process has them on this device, the kernel does
+//! not, and no other host of the link does.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use hawser_engine::net::probe::Probe;
+use hawser_engine::wire::TxFrame;
+use hawser_host::claim::{Claim, ClaimError, kernel_has};
+
+use crate::device::Device;
+use crate::error::OpenError;
+use crate::host::{DeviceSpec, Setup};
+
+/// Questions to the link, and how long each waits for an answer. RFC 5227 has 3 of them 1 to 2 s apart, for links that need
+/// seconds to forward; on those of a datacentre a server would start 5 s late (decision 108).
+const QUESTIONS: u32 = 3;
+const ANSWER_TIME: Duration = Duration::from_millis(100);
+/// The longest sleep between two looks at the queues, of which one alone can wake the thread.
+const STEP: Duration = Duration::from_millis(5);
+/// Frames taken in at a time.
+const BATCH: usize = 64;
+
+/// Claims the addresses of a setup for this process. They are free again when the claims are dropped.
+///
+/// # Errors
+/// When another process of this network namespace or its kernel has one of them.
+pub(crate) fn claim(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
+    let device = match &setup.device {
+        DeviceSpec::Udp(_) => return Ok(Vec::new()), // its addresses are the kernel's
+        DeviceSpec::Tun(name)
+        | DeviceSpec::Packet(name)
+        | DeviceSpec::Xdp(name)
+        | DeviceSpec::XdpChains(name) => name,
+        DeviceSpec::Dpdk(device) => interface_of(device).unwrap_or(device),
+    };
+    let claims = setup.addresses.iter().map(|(address, _)| {
+        if kernel_has(*address).map_err(|error| unknown(*address, &error))? {
+            return Err(in_use(*address, "the kernel of this network namespace"));
+        }
+        Claim::new(device, *address).map_err(|error| match error {
+            ClaimError::Taken => in_use(*address, "another process on this device"),
+            ClaimError::Io(error) => unknown(*address, &error),
+        })
+    });
+    claims.collect()
+}
+
+/// Asks the link whether another host has the addresses, and announces them.
+///
+/// # Errors
+/// When another host has one of them, or the device failed.
+pub(crate) fn probe(queues: &mut [Box<dyn Device>], setup: &Setup) -> Result<(), OpenError> {
+    let addresses: Vec<IpAddr> = setup.addresses.iter().map(|(address, _)| *address).collect();
+    let Some(probe) = queues
+        .first()
+        .and_then(|queue| Probe::new(&addresses, queue.caps()))
+    else {
+        return Ok(());
+    };
+    let failed =
+        |error: io::Error| OpenError::Device(format!("cannot ask the link for its addresses: {error}"));
+    for _ in 0..QUESTIONS {
+        send(queues, &probe.questions()).map_err(failed)?;
+        let asked = Instant::now();
+        while let Some(left) = ANSWER_TIME.checked_sub(asked.elapsed()) {
+            if let Some(address) = conflict(queues, &probe).map_err(failed)? {
+                return Err(in_use(address, "another host on this link"));
+            }
+            if let Some(queue) = queues.first() {
+                queue.wait(Some(left.min(STEP))).map_err(failed)?;
+            }
+        }
+    }
+    send(queues, &probe.announcements()).map_err(failed)
+}
+
+fn send(queues: &mut [Box<dyn Device>], frames: &[TxFrame]) -> io::Result<()> {
+    queues.first_mut().map_or(Ok(0), |queue| queue.transmit(frames))?;
+    Ok(())
+}
+
+/// The address that a host claims whose frame has come. Other frames are for no stack yet.
+fn conflict(queues: &mut [Box<dyn Device>], probe: &Probe) -> io::Result<Option<IpAddr>> {
+    for queue in queues {
+        let count = queue.receive(BATCH)?;
+        let found = (0..count).find_map(|i| probe.conflict(queue.frame(i).head));
+        queue.release();
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// The interface of this machine that a virtual device of DPDK stands on.
+pub(crate) fn interface_of(device: &str) -> Option<&str> {
+    device
+        .split(',')
+        .find_map(|argument| argument.strip_prefix("iface="))
+}
+
+fn in_use(address: IpAddr, owner: &'static str) -> OpenError {
+    OpenError::InUse { address, owner }
+}
+
+fn unknown(address: IpAddr, error: &io::Error) -> OpenError {
+    OpenError::Device(format!("cannot learn whether {address} is free: {error}"))
+}
