@@ -89,6 +89,34 @@ pub fn resolve_with_on(
     set(&Loaded::open(name, engine)?, settings)
 }
 
+/// The param by which a program is told the rate of its line, in bits per second.
+const LINK_RATE: &str = "LINK_RATE";
+
+/// As [`resolve_with_on`], on a line whose rate in bits per second is known perhaps: a program that has the param
+/// `LINK_RATE` gets it there, unless the settings say another one.
+///
+/// # Errors
+/// As [`resolve_with_on`].
+pub fn resolve_on_line(
+    engine: Option<Engine>,
+    name: &str,
+    settings: &[String],
+    rate: Option<u64>,
+) -> Result<Arc<dyn Program>, Error> {
+    let loaded = Loaded::open(name, engine)?;
+    let program = set(&loaded, settings)?;
+    let param = |setting: &String| setting.split('=').next().unwrap_or_default().trim() == LINK_RATE;
+    let asks = program
+        .module()
+        .params
+        .iter()
+        .any(|param| param.name == LINK_RATE);
+    match rate.filter(|_| asks && !settings.iter().any(param)) {
+        None => Ok(program),
+        Some(rate) => set(&loaded, &[settings, &[format!("{LINK_RATE}={rate}")]].concat()),
+    }
+}
+
 /// Whether a checked program can run: the language has more than the engine runs yet.
 ///
 /// # Errors

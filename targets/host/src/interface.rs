@@ -12,6 +12,8 @@ use crate::sys::{self, InterfaceRequest};
 
 /// ARPHRD_ETHER of <linux/if_arp.h>.
 const HARDWARE_ETHERNET: u16 = 1;
+/// SPEED_UNKNOWN of <linux/ethtool.h>, which is -1 there.
+const UNKNOWN_SPEED: u32 = u32::MAX;
 
 /// The properties of an Ethernet interface of the calling thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,15 @@ impl Interface {
             mac,
             mtu: mtu as u32,
         })
+    }
+
+    /// The rate of the line of the interface `name` in bits per second, as its driver states it (ethtool); none where it has
+    /// no line, or no carrier.
+    #[must_use]
+    pub fn line_rate(name: &str) -> Option<u64> {
+        let socket = ask_by().ok()?;
+        let megabits = sys::line_speed(socket.as_fd(), name).ok()?;
+        (megabits != 0 && megabits != UNKNOWN_SPEED).then_some(u64::from(megabits) * 1_000_000)
     }
 
     /// The same of the interface with a number.

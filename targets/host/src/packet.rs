@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use hawser_engine::net::Steering;
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
+use rustix::io::Errno;
+use rustix::net::netdevice::index_to_name;
 use rustix::net::sockopt;
 use socket2::{SockFilter, SockRef};
 
@@ -26,6 +29,9 @@ const MAX_PACKET: u32 = 65_535;
 const BUFFER_BYTES: usize = 16 << 20;
 /// The least that serves super-segments, doubled likewise; with less a ring is used.
 const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
+
+/// How often a wire that receives nothing asks whether its interface is there.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Where received frames wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +75,16 @@ pub struct PacketWire {
     limit: QueueLimit,
     /// The device did not take all frames, or had no room for more: writability is news.
     is_full: bool,
+    interface: Presence,
+}
+
+/// The interface of a socket, which may be taken away.
+#[derive(Debug)]
+struct Presence {
+    name: String,
+    index: c_int,
+    /// When the kernel was asked for it last.
+    asked: Instant,
 }
 
 #[derive(Debug)]
@@ -106,6 +122,11 @@ impl PacketWire {
             counters,
             limit,
             is_full: false,
+            interface: Presence {
+                name: device.name,
+                index: device.index,
+                asked: sys::monotonic(),
+            },
         })
     }
 
@@ -209,10 +230,14 @@ impl Wire for PacketWire {
         self.limit.interrupted();
         // Whoever still has something to send asks for room again, or transmits.
         self.is_full = false;
-        match &mut self.arrivals {
+        let count = match &mut self.arrivals {
             Arrivals::Buffer(slots) => slots.fill(&self.socket, max, &mut self.counters),
             Arrivals::Ring(ring) => ring.fill(&self.socket, max, &mut self.counters),
+        }?;
+        if count == 0 {
+            self.interface.check(&self.socket)?;
         }
+        Ok(count)
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
@@ -249,6 +274,27 @@ impl Wire for PacketWire {
             self.limit.refused();
         }
         Ok(taken)
+    }
+}
+
+impl Presence {
+    /// Asks the kernel for the interface, at most each [`ASK_EVERY`]. One that went down may come up again; the error that a
+    /// socket has of it is taken, or the socket would stay readable.
+    fn check(&mut self, socket: &File) -> io::Result<()> {
+        let now = sys::monotonic();
+        if now.as_nanos() - self.asked.as_nanos() < ASK_EVERY.as_nanos() as u64 {
+            return Ok(());
+        }
+        self.asked = now;
+        // Asking a socket for its error does not fail.
+        let _ = sockopt::socket_error(socket);
+        match index_to_name(socket, self.index as u32) {
+            Err(Errno::NODEV) => Err(io::Error::new(
+                io::ErrorKind::NotConnected,
+                format!("the interface '{}' is gone", self.name),
+            )),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }
 

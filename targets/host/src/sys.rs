@@ -397,6 +397,20 @@ pub(crate) fn receive_queues(socket: BorrowedFd<'_>, name: &str) -> io::Result<u
     Ok(channels[5] + channels[8])
 }
 
+/// The speed of an interface's line in Mbit/s: `struct ethtool_cmd`, which ETHTOOL_GSET fills.
+pub(crate) fn line_speed(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+    const GET_SETTINGS: u32 = 0x1;
+    let mut settings = [0; 11];
+    settings[0] = GET_SETTINGS;
+    // SAFETY: the structure is 44 bytes.
+    unsafe { ethtool(socket, name, &mut settings) }?;
+    let first_half = |word: u32| {
+        let [a, b, ..] = word.to_ne_bytes();
+        u32::from(u16::from_ne_bytes([a, b]))
+    };
+    Ok(first_half(settings[7]) << 16 | first_half(settings[3]))
+}
+
 /// The name of an interface's driver: `struct ethtool_drvinfo`, which ETHTOOL_GDRVINFO fills.
 pub(crate) fn driver(socket: BorrowedFd<'_>, name: &str) -> io::Result<String> {
     const GET_DRIVER: u32 = 0x3;

@@ -186,6 +186,30 @@ pub(crate) fn build(
 /// A program by name, with the settings of its params.
 type Instance = (String, Vec<String>);
 
+/// The param by which a program is told the rate of its host's link, in bits per second.
+const LINK_RATE: &str = "LINK_RATE";
+
+/// Whether a program has the param, and the scenario does not set it.
+fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, Value>) -> bool {
+    let has = program
+        .module()
+        .params
+        .iter()
+        .any(|param| param.name == LINK_RATE);
+    has && !params.keys().any(|param| *param == LINK_RATE)
+}
+
+/// The setting of the param for a host: the largest rate at which a link brings packets to it.
+fn link_rate(scenario: &Scenario, host: &str) -> Option<String> {
+    let rates = scenario.link.iter().flat_map(|link| {
+        let directions = [&link.backward, &link.forward].into_iter().zip(&link.between);
+        let towards = directions.filter(|(_, end)| end.as_str() == host);
+        towards.filter_map(|(towards, _)| towards.rate.or(link.both.rate))
+    });
+    let rate = rates.map(|rate| rate.0).max()?;
+    Some(format!("{LINK_RATE}={rate}"))
+}
+
 fn add_hosts(
     world: &mut World<Device>,
     scenario: &Scenario,
@@ -200,22 +224,26 @@ fn add_hosts(
         let name = host.program.as_ref().unwrap_or(&scenario.program);
         let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();
         params.extend(host.params.iter().map(|(k, v)| (k, *v)));
-        let settings = params
-            .into_iter()
+        let settings: Vec<String> = params
+            .iter()
             .map(|(param, value)| format!("{param}={value}"))
             .collect();
-        let key = (name.clone(), settings);
-        let program = match programs.get(&key) {
-            Some(program) => program.clone(),
-            None => {
-                let program = resolve(&key.0, &key.1).map_err(|error| RunError::Program {
-                    name: name.clone(),
-                    error,
-                })?;
-                programs.insert(key, program.clone());
-                program
+        let mut instance = |settings: Vec<String>| {
+            let key = (name.clone(), settings);
+            if let Some(program) = programs.get(&key) {
+                return Ok(program.clone());
             }
+            let program = resolve(&key.0, &key.1).map_err(|error| RunError::Program {
+                name: name.clone(),
+                error,
+            })?;
+            programs.insert(key, program.clone());
+            Ok::<_, RunError>(program)
         };
+        let mut program = instance(settings.clone())?;
+        if let Some(fact) = link_rate(scenario, &host.name).filter(|_| asks_for_rate(&*program, &params)) {
+            program = instance([settings, vec![fact]].concat())?;
+        }
         of_hosts.push((name, program.clone()));
         let addresses = host.parsed_addresses(number)?;
         let interface = InterfaceConfig {

@@ -93,7 +93,8 @@ impl Stack {
     /// # Errors
     /// There is no such program, or the device cannot be opened.
     pub fn open(&self) -> Result<Endpoint, StackError> {
-        let program = programs::resolve_with_on(self.engine, &self.program, &self.params)?;
+        let rate = host::line_rate(&self.setup.device);
+        let program = programs::resolve_on_line(self.engine, &self.program, &self.params, rate)?;
         Ok(host::open(program, &self.setup)?)
     }
 
@@ -102,7 +103,8 @@ impl Stack {
     /// # Errors
     /// As [`Stack::open`], and where the program or the device has one shard alone.
     pub fn open_shards(&self, count: u16) -> Result<Vec<Endpoint>, StackError> {
-        let program = programs::resolve_with_on(self.engine, &self.program, &self.params)?;
+        let rate = host::line_rate(&self.setup.device);
+        let program = programs::resolve_on_line(self.engine, &self.program, &self.params, rate)?;
         Ok(host::open_shards(&program, &self.setup, count)?)
     }
 

@@ -1,7 +1,11 @@
 //! What can be wrong with a device, and the error then.
 
+use std::time::Duration;
+
+use hawser_engine::wire::Wire;
 use hawser_host::netns::{Namespace, Netlink};
-use hawser_host::{OpenError, PacketOptions, PacketWire, TunOptions, TunWire};
+use hawser_host::packet::Receive;
+use hawser_host::{Interface, OpenError, PacketOptions, PacketWire, TunOptions, TunWire};
 
 use crate::TestResult;
 
@@ -17,6 +21,38 @@ pub(crate) fn of_packet_sockets() -> TestResult {
     let peer = Namespace::create()?;
     Netlink::open()?.add_veth("cable0", "eth0", &peer)?;
     assert!(matches!(packet("cable0"), Err(OpenError::Down(_))));
+    Ok(())
+}
+
+/// A server must not wait for ever for frames of an interface that was taken away.
+pub(crate) fn of_an_interface_that_is_gone() -> TestResult {
+    for receive in [Receive::Buffer, Receive::Ring] {
+        let peer = Namespace::create()?;
+        let mut netlink = Netlink::open()?;
+        netlink.add_veth("cable0", "eth0", &peer)?;
+        netlink.bring_up("cable0")?;
+        let options = PacketOptions {
+            receive,
+            ..PacketOptions::default()
+        };
+        let mut wire = PacketWire::open("cable0", options)?;
+        let speed = Interface::line_rate("cable0");
+        assert_eq!(
+            speed,
+            Some(10_000_000_000),
+            "what the kernel's veth driver states"
+        );
+        // Down is not gone.
+        netlink.take_down("cable0")?;
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(110));
+            assert_eq!(wire.receive(8)?, 0);
+        }
+        netlink.remove("cable0")?;
+        std::thread::sleep(Duration::from_millis(110));
+        let error = wire.receive(8).expect_err("it is gone");
+        assert_eq!(error.to_string(), "the interface 'cable0' is gone");
+    }
     Ok(())
 }
 

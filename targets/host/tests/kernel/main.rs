@@ -54,6 +54,7 @@ const TESTS: &[Test] = tests![
     sockets::an_answer_leaves_by_the_interface_of_the_question,
     sockets::an_interfaces_mtu_is_reported_for_each_datagram,
     errors::of_packet_sockets,
+    errors::of_an_interface_that_is_gone,
     errors::of_tun_devices,
 ];
 
