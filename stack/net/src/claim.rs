@@ -27,7 +27,7 @@ const BATCH: usize = 64;
 /// # Errors
 /// When another process of this network namespace or its kernel has one of them.
 pub(crate) fn claim(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
-    let device = match &setup.device {
+    let device: &str = match &setup.device {
         DeviceSpec::Udp(_) => return Ok(Vec::new()), // its addresses are the kernel's
         DeviceSpec::Tun(name)
         | DeviceSpec::Packet(name)

@@ -59,6 +59,7 @@ pub struct Endpoint {
     /// To the other shards, where there are some.
     pub(crate) exchange: Option<(Arc<Exchange>, Receiver<ForwardedEvent>)>,
     /// The right to the stack's addresses on its device.
+    #[allow(dead_code, reason = "it is held until the endpoint is dropped")]
     pub(crate) claims: Arc<Vec<Claim>>,
     /// The stack's contexts are on loan ([`Stack::lend`]).
     pub(crate) is_lent: bool,

@@ -41,7 +41,13 @@ impl Claim {
     pub fn new(device: &str, address: IpAddr) -> Result<Claim, ClaimError> {
         let first = device.len().saturating_sub(MAX_DEVICE);
         let device = device.as_bytes().get(first..).unwrap_or_default();
-        let name = [b"hawser/address/", device, b"/", address.to_string().as_bytes()].concat();
+        let name = [
+            &b"hawser/address/"[..],
+            device,
+            b"/",
+            address.to_string().as_bytes(),
+        ]
+        .concat();
         let name = SocketAddrUnix::new_abstract_name(&name).map_err(io)?;
         let socket = stream().map_err(io)?;
         match bind(&socket, &name) {

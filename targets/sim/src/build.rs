@@ -203,8 +203,8 @@ fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, Value>) -> bo
 fn link_rate(scenario: &Scenario, host: &str) -> Option<String> {
     let rates = scenario.link.iter().flat_map(|link| {
         let directions = [&link.backward, &link.forward].into_iter().zip(&link.between);
-        let towards = directions.filter(|(_, end)| end.as_str() == host);
-        towards.filter_map(|(towards, _)| towards.rate.or(link.both.rate))
+        let towards = directions.filter(move |(_, end)| end.as_str() == host);
+        towards.filter_map(move |(towards, _)| towards.rate.or(link.both.rate))
     });
     let rate = rates.map(|rate| rate.0).max()?;
     Some(format!("{LINK_RATE}={rate}"))

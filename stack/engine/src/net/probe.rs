@@ -123,11 +123,11 @@ fn claimed_by_arp(packet: &[u8], own: Mac) -> Option<Ip> {
 /// question of the same kind.
 fn claimed_by_neighbour(packet: &[u8]) -> Option<Ip> {
     let mut net = ipv6::read(packet).ok()?;
-    let at = ipv6::walk(packet, &mut net).ok()?;
+    ipv6::walk(packet, &mut net).ok()?;
     if net.protocol != icmp::PROTOCOL_V6 || net.ttl != ndisc::HOP_LIMIT {
         return None;
     }
-    let message = packet.get(at..)?;
+    let message = packet.get(usize::from(net.hdr_len)..net.tot_len as usize)?;
     let header = icmp::read(message)?;
     let counts = match header.kind {
         icmp::v6::NEIGHBOUR_ADVERTISEMENT => true,

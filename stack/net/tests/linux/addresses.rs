@@ -25,11 +25,8 @@ fn refused(opened: TestResult<Endpoint>) -> TestResult<(IpAddr, &'static str)> {
 /// Two stacks would both answer, and serve each call twice.
 pub(crate) fn a_device_has_an_address_once(stage: &Stage) -> TestResult {
     let first = stage.endpoint_of("homa", &[])?;
-    let again = refused(stage.endpoint_of("homa", &[]));
-    // A TUN device lets one process in.
-    if !stage.is_tun() {
-        assert_eq!(again?, (hawser_v4(), "another process on this device"));
-    }
+    let again = refused(stage.endpoint_of("homa", &[]))?;
+    assert_eq!(again, (hawser_v4(), "another process on this device"));
     drop(first);
     stage.endpoint_of("homa", &[]).map(drop)
 }

@@ -113,14 +113,11 @@ fn a_stack_defends_its_address() {
         Ingress::Done
     ));
     let sent = std::mem::take(interface.outgoing());
-    let answer = from_hex(
-        &format!(
-            "{OTHER}{}08060001080006040002{}c0000202{OTHER}00000000",
-            own(),
-            own()
-        )
-        .replace(' ', ""),
-    );
+    let answer = from_hex(&format!(
+        "{OTHER}{}08060001080006040002{}c0000202{OTHER}00000000",
+        own(),
+        own()
+    ));
     assert_eq!(to_hex(&sent[0].head), to_hex(&answer));
     let of_another = arp("ffffffffffff", "0001", OTHER, "00000000", "c0000203");
     interface.ingress(Instant::ORIGIN, &frame(&of_another));
