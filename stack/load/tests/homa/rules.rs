@@ -477,7 +477,7 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
 /// alone can state.
 #[test]
 fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
-    let mut stage = Stage::new(&[("STRANGERS", 8)]);
+    let mut stage = Stage::new(&[("UNPROVEN", 8)]);
     let request = |call: u64, version: u64| {
         let fields = [
             (SPORT, PORT),
