@@ -11,7 +11,6 @@ use hawser_host::claim::{Claim, ClaimError, kernel_has};
 
 use crate::device::Device;
 use crate::error::OpenError;
-use crate::host::{DeviceSpec, Setup};
 
 /// Questions to the link, and how long each waits for an answer. RFC 5227 has 3 of them 1 to 2 s apart, for links that need
 /// seconds to forward; on those of a datacentre a server would start 5 s late (decision 108).
@@ -22,20 +21,12 @@ const STEP: Duration = Duration::from_millis(5);
 /// Frames taken in at a time.
 const BATCH: usize = 64;
 
-/// Claims the addresses of a setup for this process. They are free again when the claims are dropped.
+/// Claims addresses on a device for this process. They are free again when the claims are dropped.
 ///
 /// # Errors
 /// When another process of this network namespace or its kernel has one of them.
-pub(crate) fn claim(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
-    let device: &str = match &setup.device {
-        DeviceSpec::Udp(_) => return Ok(Vec::new()), // its addresses are the kernel's
-        DeviceSpec::Tun(name)
-        | DeviceSpec::Packet(name)
-        | DeviceSpec::Xdp(name)
-        | DeviceSpec::XdpChains(name) => name,
-        DeviceSpec::Dpdk(device) => interface_of(device).unwrap_or(device),
-    };
-    let claims = setup.addresses.iter().map(|(address, _)| {
+pub(crate) fn claim(device: &str, addresses: &[(IpAddr, u8)]) -> Result<Vec<Claim>, OpenError> {
+    let claims = addresses.iter().map(|(address, _)| {
         if kernel_has(*address).map_err(|error| unknown(*address, &error))? {
             return Err(in_use(*address, "the kernel of this network namespace"));
         }
@@ -51,8 +42,8 @@ pub(crate) fn claim(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
 ///
 /// # Errors
 /// When another host has one of them, or the device failed.
-pub(crate) fn probe(queues: &mut [Box<dyn Device>], setup: &Setup) -> Result<(), OpenError> {
-    let addresses: Vec<IpAddr> = setup.addresses.iter().map(|(address, _)| *address).collect();
+pub(crate) fn probe(queues: &mut [Box<dyn Device>], addresses: &[(IpAddr, u8)]) -> Result<(), OpenError> {
+    let addresses: Vec<IpAddr> = addresses.iter().map(|(address, _)| *address).collect();
     let Some(probe) = queues
         .first()
         .and_then(|queue| Probe::new(&addresses, queue.caps()))
@@ -92,13 +83,6 @@ fn conflict(queues: &mut [Box<dyn Device>], probe: &Probe) -> io::Result<Option<
         }
     }
     Ok(None)
-}
-
-/// The interface of this machine that a virtual device of DPDK stands on.
-pub(crate) fn interface_of(device: &str) -> Option<&str> {
-    device
-        .split(',')
-        .find_map(|argument| argument.strip_prefix("iface="))
 }
 
 fn in_use(address: IpAddr, owner: &'static str) -> OpenError {

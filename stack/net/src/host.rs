@@ -261,7 +261,7 @@ fn open_device(
     let mut place = Place {
         addresses: setup.addresses.clone(),
         port: None,
-        claims: Arc::new(claim::claim(setup)?),
+        claims: Arc::new(claims(setup)?),
     };
     let mut queues = match &setup.device {
         DeviceSpec::Tun(name) => {
@@ -291,7 +291,7 @@ fn open_device(
             boxed(wires, setup)
         }
     };
-    claim::probe(&mut queues, setup)?;
+    claim::probe(&mut queues, &setup.addresses)?;
     Ok((queues, place))
 }
 
@@ -368,6 +368,25 @@ pub fn socket_addresses(at: IpAddr) -> Result<Vec<IpAddr>, OpenError> {
         .map_err(|error| OpenError::Device(format!("cannot list the host's addresses: {error}")))
 }
 
+/// Claims the addresses of a stack. Those at a UDP socket are the kernel's.
+fn claims(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
+    match &setup.device {
+        DeviceSpec::Udp(_) => Ok(Vec::new()),
+        DeviceSpec::Tun(name)
+        | DeviceSpec::Packet(name)
+        | DeviceSpec::Xdp(name)
+        | DeviceSpec::XdpChains(name) => claim::claim(name, &setup.addresses),
+        DeviceSpec::Dpdk(device) => claim::claim(interface_of(device).unwrap_or(device), &setup.addresses),
+    }
+}
+
+/// The interface of this machine that a virtual device of DPDK stands on.
+fn interface_of(device: &str) -> Option<&str> {
+    device
+        .split(',')
+        .find_map(|argument| argument.strip_prefix("iface="))
+}
+
 /// The rate of a device's line in bits per second, where it is an interface whose driver knows.
 #[must_use]
 pub fn line_rate(device: &DeviceSpec) -> Option<u64> {
@@ -375,7 +394,7 @@ pub fn line_rate(device: &DeviceSpec) -> Option<u64> {
         DeviceSpec::Packet(name) | DeviceSpec::Xdp(name) | DeviceSpec::XdpChains(name) => {
             hawser_host::Interface::line_rate(name)
         }
-        DeviceSpec::Dpdk(device) => claim::interface_of(device).and_then(hawser_host::Interface::line_rate),
+        DeviceSpec::Dpdk(device) => interface_of(device).and_then(hawser_host::Interface::line_rate),
         DeviceSpec::Tun(_) | DeviceSpec::Udp(_) => None,
     }
 }
