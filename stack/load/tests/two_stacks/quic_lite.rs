@@ -35,16 +35,6 @@ fn bytes_of(host: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + host * 13 + i / 251) as u8).collect()
 }
 
-/// How a host's stack is set up.
-fn config(number: usize, seed: u64) -> StackConfig {
-    let interface = InterfaceConfig {
-        addresses: vec![(address(number as u8).ip(), 24)],
-        gateways: vec![],
-        mtu: 1500,
-    };
-    StackConfig::new(interface, 2 * seed + number as u64)
-}
-
 /// What one end of a stream has done.
 #[derive(Default)]
 struct Progress {
@@ -62,8 +52,6 @@ struct Host {
     number: usize,
     len: usize,
     connected: bool,
-    /// Its application takes what has come.
-    reads: bool,
     /// The connection that was accepted.
     connection: Option<Handle>,
     /// The peer's streams, of which alone there may be notices.
@@ -75,14 +63,18 @@ struct Host {
 
 impl Host {
     fn new(program: &Arc<dyn Program>, (number, len): (usize, usize), seed: u64, end: Cable) -> Host {
-        let config = config(number, seed);
+        let interface = InterfaceConfig {
+            addresses: vec![(address(number as u8).ip(), 24)],
+            gateways: vec![],
+            mtu: 1500,
+        };
+        let config = StackConfig::new(interface, 2 * seed + number as u64);
         Host {
             stack: Stack::new(Arc::clone(program), config, end.caps()).expect("a good configuration"),
             end,
             number,
             len,
             connected: false,
-            reads: true,
             connection: None,
             accepted: BTreeSet::new(),
             streams: BTreeMap::new(),
@@ -143,11 +135,7 @@ impl Host {
                 self.stack.close(now, *handle);
                 busy = true;
             }
-            let room = if self.reads { buffer.len() } else { 0 };
-            let read = self
-                .stack
-                .recv(now, *handle, &mut buffer[..room])
-                .expect("a handle");
+            let read = self.stack.recv(now, *handle, &mut buffer).expect("a handle");
             stream.received.extend_from_slice(&buffer[..read]);
             busy |= sent + read > 0;
         }
@@ -303,31 +291,6 @@ fn both_ends_may_have_all_their_streams_open() {
     }
     work_until(&mut hosts, now, |hosts, _| {
         hosts.iter().all(|host| host.accepted.len() >= 200)
-    });
-}
-
-/// RFC 9000, 13.1: a packet counts as received once all of it was processed. Where the receiver has no memory for the bytes
-/// of a stream, their packet is as good as lost, and comes again.
-#[test]
-fn a_packet_for_whose_bytes_there_is_no_memory_comes_again() {
-    let program = program(Engine::Interp);
-    let (mut hosts, client) = pair(&program, (0, 1), 250_000);
-    let mut config = config(1, 1);
-    config.limits.rx_bytes = 128 << 10;
-    let caps = hosts[1].end.caps();
-    hosts[1].stack = Stack::new(Arc::clone(&program), config, caps).expect("a good configuration");
-    hosts[1].stack.listen(START, address(1), 8).expect("free");
-    let now = work_until(&mut hosts, START, |hosts, _| hosts[0].connected);
-    let stream = hosts[0].stack.open_stream(now, client, Direction::Both);
-    let stream = stream.expect("it is possible").expect("it is allowed");
-    hosts[0].streams.insert(stream, Progress::default());
-    hosts[1].reads = false;
-    let now = work_until(&mut hosts, now, |hosts, _| {
-        hosts[1].stack.counters().no_room_packet > 0
-    });
-    hosts[1].reads = true;
-    work_until(&mut hosts, now, |hosts, _| {
-        hosts.iter().all(|host| host.done == 1)
     });
 }
 
