@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::run::{Leniency, Report, Verdict};
+use crate::run::{Leniency, Report, System, Verdict};
 
 /// A program's declared departures.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -18,6 +18,8 @@ pub struct Departures {
 #[serde(deny_unknown_fields)]
 struct Lenient {
     compare: Aspect,
+    /// The system whose scripts it is about; of all without one.
+    system: Option<System>,
     #[allow(dead_code, reason = "it is there for readers of the file, and has to be")]
     reason: String,
 }
@@ -28,6 +30,7 @@ enum Aspect {
     OptionOrder,
     Push,
     ExtraAcks,
+    Window,
 }
 
 /// Scripts, or a construct, with the reason why they do not pass.
@@ -67,14 +70,17 @@ impl Departures {
         }
     }
 
-    /// What is not compared.
+    /// What is not compared of scripts that were written for a system.
     #[must_use]
-    pub fn leniency(&self) -> Leniency {
-        let has = |aspect| self.lenient.iter().any(|lenient| lenient.compare == aspect);
+    pub fn leniency(&self, system: System) -> Leniency {
+        let is_for = |of: Option<System>| of.is_none_or(|of| of == system);
+        let lenient = self.lenient.iter().filter(|lenient| is_for(lenient.system));
+        let has = |aspect| lenient.clone().any(|lenient| lenient.compare == aspect);
         Leniency {
             option_order: has(Aspect::OptionOrder),
             push: has(Aspect::Push),
             extra_acks: has(Aspect::ExtraAcks),
+            window: has(Aspect::Window),
         }
     }
 

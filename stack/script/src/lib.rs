@@ -26,7 +26,7 @@ mod wire;
 
 pub use departures::{Departures, DeparturesError};
 pub use run::{
-    Bench, Failure, IpVersion, Leniency, MAX_TIME_ON_HOST, MakeProgram, Observe, ReadFile, Report, Table,
-    TableError, Target, Verdict, run,
+    Bench, Failure, IpVersion, Leniency, MAX_TIME_ON_HOST, MakeProgram, Observe, ReadFile, Report, System,
+    Table, TableError, Target, Verdict, run,
 };
 pub use scripts::{FindError, Options, Scripts, ScriptsError, find};

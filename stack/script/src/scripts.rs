@@ -7,7 +7,8 @@ use hawser_engine::program::Program;
 use hawser_load::{Engine, LoadError, Loaded, RunError};
 
 use super::{
-    Bench, Departures, DeparturesError, IpVersion, Leniency, Observe, Report, Table, TableError, Target, run,
+    Bench, Departures, DeparturesError, IpVersion, Leniency, Observe, Report, System, Table, TableError,
+    Target, run,
 };
 
 /// A program set up to run scripts.
@@ -20,9 +21,9 @@ pub struct Scripts {
 /// How scripts run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// They were written for Linux: its settings hold, and what the program declares to differ in
+    /// The system that they were written for: its settings hold, and what the program declares to differ in
     /// form is not compared.
-    pub linux: bool,
+    pub system: Option<System>,
     /// Where they run. On a device, the process has to be in a network namespace of its own.
     pub target: Target,
     /// The IP version of scripts that state none.
@@ -36,7 +37,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            linux: false,
+            system: None,
             target: Target::Sim,
             version: IpVersion::V4,
             defines: Vec::new(),
@@ -137,10 +138,9 @@ impl Scripts {
             );
             self.loaded.with(&all)
         };
-        let leniency = if options.linux {
-            self.departures.leniency()
-        } else {
-            Leniency::default()
+        let leniency = match options.system {
+            Some(system) => self.departures.leniency(system),
+            None => Leniency::default(),
         };
         let bench = Bench {
             program: &program,
@@ -149,7 +149,7 @@ impl Scripts {
             defines: options.defines.iter().cloned().collect(),
             version: options.version,
             target: options.target,
-            linux: options.linux,
+            system: options.system,
             leniency,
             observe,
         };

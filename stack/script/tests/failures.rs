@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hawser_load::{Engine, Loaded};
 use hawser_script::syntax::Defines;
-use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, run};
+use hawser_script::{Bench, IpVersion, Leniency, Report, System, Table, Target, run};
 
 fn report(text: &str) -> Report {
     report_with(text, Leniency::default())
@@ -15,6 +15,10 @@ fn report_with(text: &str, leniency: Leniency) -> Report {
 }
 
 fn report_as(text: &str, leniency: Leniency, defines: Defines) -> Report {
+    report_for(None, text, leniency, defines)
+}
+
+fn report_for(system: Option<System>, text: &str, leniency: Leniency, defines: Defines) -> Report {
     let program = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
     let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
@@ -24,7 +28,7 @@ fn report_as(text: &str, leniency: Leniency, defines: Defines) -> Report {
         defines,
         version: IpVersion::V4,
         target: Target::Sim,
-        linux: false,
+        system,
         leniency,
         observe: None,
     };
@@ -198,7 +202,7 @@ fn every_comparison_is_made() {
             "",
         ),
         (
-            "+0 `sockstat -4 -P tcp | grep -c LISTEN | grep 1`",
+            "+0 `netstat -an | grep -c LISTEN | grep 1`",
             "asks the machine",
         ),
         ("+0 `grep \" 0A \" /proc/net/tcp | grep \":1F90\"`", ""),
@@ -259,7 +263,7 @@ fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() 
 
 #[test]
 fn an_unavailable_call_makes_a_script_unsupported_wherever_it_stands() {
-    let asking = "`sockstat -4 -P tcp | grep -c LISTEN | grep 1`\n";
+    let asking = "`netstat -an | grep -c LISTEN | grep 1`\n";
     for text in [
         format!("{asking}{OPEN}"),
         format!("0 {asking}{OPEN}"),
@@ -324,6 +328,41 @@ fn sysctls_of_freebsd_set_what_those_of_linux_do() {
         report.passed() && report.notes.is_empty(),
         "{:?} {}",
         report.notes,
+        report.explain("script")
+    );
+}
+
+/// What scripts for FreeBSD take for granted: `sendto` that connects and does not wait, a window's scale by the kernel's
+/// limit of buffers, buffers of whole segments, sockets counted by their state, and windows that fall short of a segment.
+#[test]
+fn a_script_for_freebsd_connects_by_sendto_and_counts_sockets() {
+    let text = "`sysctl -w kern.ipc.maxsockbuf=2097152 net.inet.tcp.recvspace=65536`\n\
+        +0 `sockstat -4 -P tcp -s | grep packetdril | grep -c SYN_SENT | grep 0`\n\
+        0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 setsockopt(3, IPPROTO_TCP, TCP_FASTOPEN, [1], 4) = 0\n\
+        +0 sendto(3, ..., 100, 0, ..., ...) = 100\n\
+        +0 > S 0:0(0) win 65535 <mss 1460,sackOK,TS val 0 ecr 0,nop,wscale 6,FO>\n\
+        +0 `sockstat -4 -P tcp -s -p 8080 | grep -c SYN_SENT | grep 1`\n\
+        +.05 < S. 0:0(0) ack 1 win 65535 <mss 1460,sackOK>\n+0 > P. 1:101(100) ack 1 win 65535\n\
+        +0 getsockopt(3, SOL_SOCKET, SO_RCVBUF, [65700], [4]) = 0\n\
+        +.05 < . 1:3(2) ack 101 win 65535\n+.04 > . 101:101(0) ack 3 win WINDOW\n+0 read(3, ..., 2) = 2\n\
+        +0 `sockstat -4 -P tcp -s | grep packetdril | grep -c ESTABLISHED | grep 1`\n";
+    let lenient = Leniency {
+        option_order: true,
+        window: true,
+        ..Leniency::default()
+    };
+    for (window, passes) in [("65533", true), ("65535", true), ("65532", false)] {
+        let text = text.replace("WINDOW", window);
+        let report = report_for(Some(System::FreeBsd), &text, lenient, Defines::new());
+        assert_eq!(report.passed(), passes, "{window}: {}", report.explain("script"));
+    }
+    let counts = text
+        .replace("WINDOW", "65533")
+        .replace("ESTABLISHED | grep 1", "ESTABLISHED | grep 2");
+    let report = report_for(Some(System::FreeBsd), &counts, lenient, Defines::new());
+    assert!(
+        report.explain("script").contains("2 sockets in TCP_ESTABLISHED"),
+        "{}",
         report.explain("script")
     );
 }

@@ -95,11 +95,12 @@ fn broken_scripts_end_in_reports() {
         defines: Default::default(),
         version: IpVersion::V4,
         target: Target::Sim,
-        linux: true,
+        system: Some(hawser_script::System::Linux),
         leniency: Leniency {
             option_order: true,
             push: true,
             extra_acks: true,
+            window: true,
         },
         observe: None,
     };

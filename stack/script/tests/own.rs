@@ -32,7 +32,7 @@ fn run_all(engine: Engine) {
         defines: Default::default(),
         version: IpVersion::V4,
         target: Target::Sim,
-        linux: false,
+        system: None,
         leniency: Leniency::default(),
         observe: None,
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use hawser_load::{Engine, Loaded};
-use hawser_script::{Bench, Leniency, IpVersion, Table, Target, run};
+use hawser_script::{Bench, IpVersion, Leniency, System, Table, Target, run};
 use libfuzzer_sys::fuzz_target;
 
 static PROGRAM: LazyLock<Loaded> =
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         defines: Default::default(),
         version: IpVersion::V4,
         target: Target::Sim,
-        linux: bytes.len() % 2 == 0,
+        system: [None, Some(System::Linux), Some(System::FreeBsd)][bytes.len() % 3],
         leniency: Leniency::default(),
         observe: None,
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser::host::netns;
-use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, Target, Verdict, find};
+use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, System, Target, Verdict, find};
 use hawser::sim::files;
 use hawser::time::nanos;
 use hawser::trace::{Filter, Recorder};
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// differences of the program are not compared
     #[arg(long)]
     linux: bool,
+    /// The same for scripts that were written for FreeBSD
+    #[arg(long, conflicts_with = "linux")]
+    freebsd: bool,
     /// The IP version of scripts that do not state one: ipv4, ipv6 or ipv4-mapped-ipv6
     #[arg(long, default_value = "ipv4", value_parser = ip_version)]
     ip_version: IpVersion,
@@ -122,8 +125,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let mut defines = usual_defines(args.ip_version);
     defines.extend(args.defines.iter().cloned());
+    let system = match (args.linux, args.freebsd) {
+        (true, _) => Some(System::Linux),
+        (_, true) => Some(System::FreeBsd),
+        (false, false) => None,
+    };
     let options = Options {
-        linux: args.linux,
+        system,
         target: args.target,
         version: args.ip_version,
         defines,
@@ -153,12 +161,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 }),
             ),
         };
-        let reason = match args.linux {
-            true => scripts
+        let reason = match system {
+            Some(_) => scripts
                 .departures()
                 .reason(&slashes(file), &report)
                 .map(str::to_owned),
-            false => None,
+            None => None,
         };
         if !args.json {
             bar.suspend(|| show(file, &report, reason.as_deref(), args.packets));

@@ -47,6 +47,10 @@ pub(crate) struct Config {
     pub(crate) keepalive_idle: Duration,
     /// Ports of which a command asked whether somebody listens there.
     pub(crate) listeners_asked_for: Vec<u16>,
+    /// States of which a command asked how many sockets are in them, with the digits of the answer.
+    pub(crate) counts_asked_for: Vec<(&'static str, String)>,
+    /// States whose connections a command ends.
+    pub(crate) dropped: Vec<&'static str>,
     /// What was read and has no effect.
     pub(crate) notes: Vec<String>,
 }
@@ -115,8 +119,14 @@ impl Config {
             config
                 .command(&command.text, folder, table, file)
                 .map_err(|what| BadSetting::Beyond(command.place, what.to_string()))?;
-            if !config.listeners_asked_for.is_empty() {
-                let message = "nobody listens before the first call".to_owned();
+            // Before the first call there is no socket.
+            let many = config
+                .counts_asked_for
+                .drain(..)
+                .any(|(_, digits)| !"0".contains(&digits));
+            config.dropped.clear();
+            if !config.listeners_asked_for.is_empty() || many {
+                let message = "no socket is there before the first call".to_owned();
                 return Err(BadSetting::Wrong(command.place, message));
             }
         }
@@ -163,6 +173,8 @@ impl Config {
             send_buffer: None,
             keepalive_idle: KEEPALIVE_IDLE,
             listeners_asked_for: Vec::new(),
+            counts_asked_for: Vec::new(),
+            dropped: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -208,6 +220,8 @@ impl Config {
         match effect {
             Effect::Beyond(command) => return Err(AsksMachine { command }),
             Effect::Listens(port) => self.listeners_asked_for.push(port),
+            Effect::Counts(state, digits) => self.counts_asked_for.push((state, digits)),
+            Effect::Drops(state) => self.dropped.push(state),
             Effect::Mtu(mtu) => self.mtu = mtu,
             Effect::Note(command) => self.notes.push(format!("`{command}` has no effect")),
             Effect::Sysctl(name, value) => match table.sysctl(&name) {

@@ -32,6 +32,8 @@ pub struct Leniency {
     pub push: bool,
     /// Pure ACKs of new text that the script does not ask for, where its next packet comes at once.
     pub extra_acks: bool,
+    /// By how much less than a segment a window falls short.
+    pub window: bool,
 }
 
 /// What came of a comparison.
@@ -148,7 +150,7 @@ impl Part<'_> {
         }
         segment
             .window
-            .map_or(Ok(()), |window| equal("the window", window, tcp.window))?;
+            .map_or(Ok(()), |window| self.window(window, tcp, flow))?;
         if tcp.flags & URG != 0 {
             segment
                 .urgent
@@ -158,6 +160,15 @@ impl Part<'_> {
             self.options(options, sent, (flow, cookies), config)?;
         }
         payload(tcp, flow)
+    }
+
+    fn window(&self, wanted: u16, tcp: &Tcp, flow: &Flow) -> Result<(), Mismatch> {
+        let short = wanted.saturating_sub(tcp.window);
+        let is_less = (1..flow.announced.unwrap_or(0)).contains(&short);
+        if self.leniency.window && is_less && tcp.flags & SYN == 0 {
+            return Ok(());
+        }
+        equal("the window", wanted, tcp.window)
     }
 
     fn flags(&self, tcp: &Tcp) -> Result<(), Mismatch> {

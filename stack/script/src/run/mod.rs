@@ -6,6 +6,7 @@
 //! * `world`, `real`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, a veth pair's by AF_XDP or DPDK
 //! * `flows`, `expect`, `mismatch`, `inject`: packets
 //! * `calls`, `info`, `symbols`: system calls and TCP_INFO
+//! * `system`: what scripts were written for
 
 mod cable;
 mod calls;
@@ -21,6 +22,7 @@ mod report;
 mod script;
 mod shell;
 mod symbols;
+mod system;
 mod table;
 mod world;
 
@@ -38,6 +40,7 @@ pub use config::IpVersion;
 pub use expect::Leniency;
 pub use report::{Failure, Report, Verdict};
 pub use shell::ReadFile;
+pub use system::System;
 pub use table::{Table, TableError};
 
 use crate::syntax::{Defines, Place, parse};
@@ -104,8 +107,8 @@ pub struct Bench<'a> {
     pub version: IpVersion,
     /// Where scripts run.
     pub target: Target,
-    /// Scripts were written for Linux: its settings hold unless they set others.
-    pub linux: bool,
+    /// The system that scripts were written for: its settings hold unless they set others.
+    pub system: Option<System>,
     /// What is not compared.
     pub leniency: Leniency,
     /// Comes before anything else happens.
@@ -147,10 +150,14 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
             BadSetting::Wrong(place, message) => wrong(place, message),
             BadSetting::Beyond(place, what) => Verdict::Unsupported(failure(place, script::beyond(what))),
         })?;
-    if bench.linux {
-        for (name, value) in bench.table.linux() {
-            config.params.entry(name.clone()).or_insert(*value);
-        }
+    let usual = bench.table.scripts().iter();
+    for (name, value) in bench
+        .system
+        .iter()
+        .flat_map(|system| bench.table.system(*system))
+        .chain(usual)
+    {
+        config.params.entry(name.clone()).or_insert(*value);
     }
     let start = Place { line: 1, column: 1 };
     let program = program(&mut config, bench.program).map_err(|error| wrong(start, error.to_string()))?;
@@ -198,7 +205,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     if let Some(observe) = bench.observe {
         observe(now, &mut stack);
     }
-    let kernel = Kernel::new(stack, &config, bench.table, (now, bench.linux));
+    let kernel = Kernel::new(stack, &config, bench.table, (now, bench.system));
     let folder = folder.to_owned();
     Ok(Runner::new(script, (config, folder), bench, world, kernel))
 }

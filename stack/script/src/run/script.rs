@@ -211,10 +211,24 @@ impl<'a> Runner<'a> {
                 "nobody listens there",
             );
         }
+        let counts = std::mem::take(&mut self.config.counts_asked_for);
+        for (state, digits) in &counts {
+            let found = self.kernel.count_in(state).to_string();
+            if !found.contains(digits.as_str()) {
+                return self.failed(
+                    place,
+                    format!("{digits} sockets in {state}"),
+                    format!("there are {found}"),
+                );
+            }
+        }
+        let dropped = std::mem::take(&mut self.config.dropped);
+        dropped.iter().for_each(|state| self.kernel.drop_in(state));
+        let answered = !asked.is_empty() || !counts.is_empty() || !dropped.is_empty();
         let idle_is_new = self.config.keepalive_idle != before.2;
         self.kernel.config.keepalive_idle = self.config.keepalive_idle;
         if self.config.params == before.0 {
-            if asked.is_empty() && !idle_is_new && self.config.notes.len() == before.1 {
+            if !answered && !idle_is_new && self.config.notes.len() == before.1 {
                 let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
                 self.config
                     .notes

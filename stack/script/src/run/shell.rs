@@ -21,6 +21,10 @@ pub(crate) enum Effect {
     Note(String),
     /// It asks whether somebody listens at this port.
     Listens(u16),
+    /// It asks whether the number of sockets in this state has these digits.
+    Counts(&'static str, String),
+    /// It ends the connections in this state.
+    Drops(&'static str),
     /// A command whose outcome decides whether the script passes, and that cannot be known here.
     Beyond(String),
 }
@@ -56,6 +60,17 @@ fn interpret(
             commands.next();
             continue;
         }
+        if command.words.first().is_some_and(|word| word == "sockstat") {
+            let mut filters = Vec::new();
+            while let Some(next) = commands.next_if(|next| next.piped) {
+                filters.push(next);
+            }
+            out.push(match counted(&filters) {
+                Some((state, digits)) => Effect::Counts(state, digits),
+                None => Effect::Beyond(command.words.join(" ")),
+            });
+            continue;
+        }
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
         let Some((first, rest)) = words.split_first() else {
             continue;
@@ -72,6 +87,9 @@ fn interpret(
                 Some(mtu) => out.push(Effect::Mtu(mtu)),
                 None => out.push(Effect::Note(words.join(" "))),
             },
+            "tcpdrop" if rest.len() == 2 && state_named(rest[1]).is_some() => {
+                out.extend(state_named(rest[1]).map(Effect::Drops));
+            }
             // Nothing is remembered between scripts, and nothing has to be restored after one.
             "true" | ":" | "rm" => {}
             "ip" if rest.first() == Some(&"tcp_metrics") => {}
@@ -104,6 +122,46 @@ fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
     let port = next.words.get(1)?.strip_prefix(':')?;
     let asked = state && next.piped && is(next, 0, "grep") && port.len() == 4;
     u16::from_str_radix(port, 16).ok().filter(|_| asked)
+}
+
+/// What FreeBSD's `sockstat … | grep packetdril | grep -c TIME_WAIT | grep 1` asks: a state, and the digits of how many
+/// sockets are in it. All sockets are of the script's address family, ports and process.
+fn counted(filters: &[Command]) -> Option<(&'static str, String)> {
+    let [others @ .., count, digits] = filters else {
+        return None;
+    };
+    let words = |command: &Command| {
+        command
+            .words
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let is_of_process = |command: &Command| words(command) == "grep packetdril";
+    let (count, digits) = (words(count), words(digits));
+    let state = state_named(count.strip_prefix("grep -c ")?)?;
+    let digits = digits.strip_prefix("grep ")?.to_owned();
+    others.iter().all(is_of_process).then_some((state, digits))
+}
+
+/// The state of TCP_INFO that FreeBSD's tools have another name for.
+fn state_named(name: &str) -> Option<&'static str> {
+    let known = match name {
+        "LISTEN" => "TCP_LISTEN",
+        "SYN_SENT" => "TCP_SYN_SENT",
+        "SYN_RCVD" => "TCP_SYN_RECV",
+        "ESTABLISHED" => "TCP_ESTABLISHED",
+        "CLOSE_WAIT" => "TCP_CLOSE_WAIT",
+        "FIN_WAIT_1" => "TCP_FIN_WAIT1",
+        "FIN_WAIT_2" => "TCP_FIN_WAIT2",
+        "CLOSING" => "TCP_CLOSING",
+        "LAST_ACK" => "TCP_LAST_ACK",
+        "TIME_WAIT" => "TCP_TIME_WAIT",
+        "CLOSED" => "TCP_CLOSE",
+        _ => return None,
+    };
+    Some(known)
 }
 
 /// Commands that ask how things are, and fail a script where they are otherwise; and one that ends connections from
@@ -301,7 +359,13 @@ mod tests {
                 .iter()
                 .any(|effect| matches!(effect, Effect::Beyond(_)))
         };
-        assert!(asks("sockstat -4 -P tcp | grep -c SYN_RCVD | grep 1"));
+        assert!(
+            asks("sockstat -4 -P tcp | grep -c SYN_RCVD")
+                && asks("sockstat | grep x | grep -c SYN_RCVD | grep 1")
+        );
+        let counts = "sockstat -4 -P tcp -s | grep packetdril | grep -c TIME_WAIT | grep 1";
+        assert_eq!(read(counts), [Effect::Counts("TCP_TIME_WAIT", "1".into())]);
+        assert_eq!(read("tcpdrop -s TIME_WAIT"), [Effect::Drops("TCP_TIME_WAIT")]);
         assert!(
             asks("sysctl net.ipv4.tcp_sack | grep 1") && asks("[ -f x ] || exit 1") && asks("/bin/test -e y")
         );

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use super::system::System;
 use crate::python::{self, Node};
 
 /// A program's `script.toml`.
@@ -34,8 +35,12 @@ struct File {
     sysctl: BTreeMap<String, Rule>,
     /// The params that options of sockets show which nobody set, by name.
     options: BTreeMap<String, Shown>,
+    /// Params that all scripts take for granted.
+    scripts: BTreeMap<String, u64>,
     /// Params that scripts written for Linux take for granted.
     linux: BTreeMap<String, u64>,
+    /// Params that scripts written for FreeBSD take for granted.
+    freebsd: BTreeMap<String, u64>,
     /// Set-up scripts known by name: commands to take their place where the file is missing.
     setup: BTreeMap<String, String>,
     /// Fast Open cookies that scripts written for Linux know in advance, and those that the program
@@ -148,9 +153,17 @@ impl Table {
         &self.file.options
     }
 
-    /// Params that scripts written for Linux take for granted.
-    pub(crate) fn linux(&self) -> &BTreeMap<String, u64> {
-        &self.file.linux
+    /// Params that all scripts take for granted.
+    pub(crate) fn scripts(&self) -> &BTreeMap<String, u64> {
+        &self.file.scripts
+    }
+
+    /// Params that scripts written for a system take for granted.
+    pub(crate) fn system(&self, system: System) -> &BTreeMap<String, u64> {
+        match system {
+            System::Linux => &self.file.linux,
+            System::FreeBsd => &self.file.freebsd,
+        }
     }
 
     /// The cookies that stand for others.

@@ -53,7 +53,7 @@ fn run_here(text: &str, target: Target) -> Result<Report, String> {
         defines: Default::default(),
         version: IpVersion::V4,
         target,
-        linux: false,
+        system: None,
         leniency: Leniency::default(),
         observe: None,
     };

@@ -9,9 +9,11 @@ use super::{
     unsupported,
 };
 use crate::run::symbols::{field, number};
+use crate::run::system::System;
 use crate::syntax::tree::Expression;
 use crate::wire::pattern;
 
+const IPPROTO_TCP: i64 = 6;
 const MSG_OOB: i64 = 1;
 const MSG_PEEK: i64 = 2;
 const MSG_DONTWAIT: i64 = 0x40;
@@ -146,7 +148,9 @@ impl Kernel {
         };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
         let shut = socket.shut_write;
-        let fast = transfer.flags & MSG_FASTOPEN != 0;
+        // FreeBSD's sendto() connects a socket that has TCP_FASTOPEN.
+        let implied = self.is_for(System::FreeBsd) && self.chose(fd, IPPROTO_TCP, "TCP_FASTOPEN") != 0;
+        let fast = transfer.flags & MSG_FASTOPEN != 0 || implied && arguments.call.name == "sendto";
         let handle = match socket.role {
             Role::Connection(handle) if fast && !waits => {
                 let state = self.connections.get(&handle);
@@ -257,6 +261,8 @@ impl Kernel {
             return fail(errno);
         }
         match *stage {
+            // FreeBSD's sendto() waits for room in its buffer alone.
+            stage if self.is_for(System::FreeBsd) && stage == transfer.len => done(stage as i64),
             _ if waits => Ok(Progress::Blocked),
             0 if transfer.flags & MSG_FASTOPEN != 0 => fail(EINPROGRESS),
             0 => fail(EAGAIN),

@@ -23,7 +23,8 @@ use hawser_time::Instant;
 
 use super::config::Config;
 use super::info::Info;
-use super::symbols::number;
+use super::symbols::{constant, number};
+use super::system::System;
 use super::table::Table;
 use crate::syntax::tree::{Call, Expression};
 pub(crate) use error::CallError;
@@ -163,8 +164,8 @@ pub(super) struct Connection {
 pub(crate) struct Kernel {
     pub(crate) stack: Stack,
     pub(crate) now: Instant,
-    /// The script was written for Linux.
-    linux: bool,
+    /// The system that the script was written for.
+    system: Option<System>,
     /// When the script began.
     began: Instant,
     pub(crate) config: Config,
@@ -187,11 +188,16 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, (now, linux): (Instant, bool)) -> Kernel {
+    pub(crate) fn new(
+        stack: Stack,
+        config: &Config,
+        table: &Table,
+        (now, system): (Instant, Option<System>),
+    ) -> Kernel {
         Kernel {
             stack,
             now,
-            linux,
+            system,
             began: now,
             config: config.clone(),
             table: table.clone(),
@@ -317,6 +323,37 @@ impl Kernel {
             Role::Listener(handle) => self.stack.local(handle).is_some_and(|local| local.port() == port),
             Role::Fresh | Role::Connection(_) => false,
         })
+    }
+
+    /// How many sockets of the script are in a state, by its name in TCP_INFO's constants. Handshakes that no
+    /// socket has yet count with their listener.
+    pub(crate) fn count_in(&self, state: &str) -> usize {
+        let wanted = constant(state);
+        let count = |socket: &Socket| match socket.role {
+            Role::Fresh => usize::from(state == "TCP_CLOSE"),
+            Role::Listener(handle) if state == "TCP_SYN_RECV" => {
+                let embryonic = self.info_of(handle).number("embryonic");
+                embryonic.map_or(0, |count| count as usize)
+            }
+            Role::Listener(_) => usize::from(state == "TCP_LISTEN"),
+            Role::Connection(handle) => usize::from(self.info_of(handle).number("tcpi_state") == wanted),
+        };
+        self.sockets.values().map(count).sum()
+    }
+
+    /// Ends the connections that are in a state.
+    pub(crate) fn drop_in(&mut self, state: &str) {
+        let handles: Vec<Handle> = self.connections.keys().copied().collect();
+        for handle in handles {
+            if self.info_of(handle).number("tcpi_state") == constant(state) {
+                self.stack.abort(self.now, handle);
+            }
+        }
+    }
+
+    /// Whether the script was written for a system.
+    fn is_for(&self, system: System) -> bool {
+        self.system == Some(system)
     }
 
     /// The connection of a descriptor, if it has one.

@@ -11,6 +11,7 @@ use hawser_time::nanos;
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
 use super::{Answer, Arguments, Kernel, Made, Misuse, Progress, Role, Socket, done, fail, unsupported};
 use crate::run::symbols::{constant, field, number};
+use crate::run::system::System;
 use crate::syntax::tree::Expression;
 
 /// Levels.
@@ -68,7 +69,7 @@ impl Kernel {
         }
         if let (true, Some(handle)) = ((level, name) == (TCP, known("TCP_NODELAY")), self.handle_of(fd))
             && self.chose(fd, TCP, "TCP_CORK") != 0
-            && self.linux
+            && self.is_for(System::Linux)
         {
             // There it lets go what a cork holds, once.
             let _ = self.stack.set_option(self.now, handle, OPT_CORK, 0);
@@ -219,13 +220,21 @@ impl Kernel {
         } else if (level, name) == (TCP, known("TCP_MAXSEG")) {
             let sent = connection.and_then(|_| self.info().number("tcpi_snd_mss"));
             kept.or(sent).unwrap_or(536)
-        } else if self.linux && level == SOCKET && [known("SO_SNDBUF"), known("SO_RCVBUF")].contains(&name) {
+        } else if self.is_for(System::Linux)
+            && level == SOCKET
+            && [known("SO_SNDBUF"), known("SO_RCVBUF")].contains(&name)
+        {
             // Linux doubles what is set, for its own bookkeeping, and shows that.
             kept.unwrap_or(65_536).saturating_mul(2)
         } else if level == SOCKET && name == known("SO_TYPE") {
             1
         } else {
-            kept.or_else(|| self.usual(level, name)).unwrap_or(0)
+            let value = kept.or_else(|| self.usual(level, name)).unwrap_or(0);
+            let is_buffer = (level, name) == (SOCKET, known("SO_RCVBUF"));
+            match connection.filter(|_| is_buffer && self.is_for(System::FreeBsd)) {
+                Some(handle) => self.in_segments(handle, value),
+                None => value,
+            }
         };
         let expected = arguments.get(3)?;
         let differs = match expected {
@@ -240,6 +249,16 @@ impl Kernel {
             errno: 0,
             differs,
         }))
+    }
+
+    /// A receive buffer of an open connection as FreeBSD has it: whole segments.
+    fn in_segments(&self, handle: Handle, bytes: i64) -> i64 {
+        let info = self.info_of(handle);
+        let knows_peer = info
+            .number("tcpi_state")
+            .is_some_and(|state| state != known("TCP_SYN_SENT"));
+        let segment = info.number("maxseg").filter(|size| knows_peer && *size > 0);
+        segment.map_or(bytes, |size| (bytes as u64).next_multiple_of(size as u64) as i64)
     }
 
     /// What an option is where nobody set it.
