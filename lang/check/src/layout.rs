@@ -495,6 +495,8 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("remote_at", u64_.clone(), offset_of!(Op, remote_at)),
         field("value", u64_.clone(), offset_of!(Op, value)),
         field("swap", u64_, offset_of!(Op, swap)),
+        field("link_mtu", u32_.clone(), offset_of!(Op, link_mtu)),
+        field("receive_limit", u32_.clone(), offset_of!(Op, receive_limit)),
     ];
     let icmp = vec![
         field("kind", u32_.clone(), offset_of!(Icmp, kind)),

@@ -37,7 +37,7 @@
 #endif
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
-#define HAWSER_ABI 7
+#define HAWSER_ABI 8
 
 #define HW_INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
@@ -163,6 +163,8 @@ typedef struct hw_op {
     uint64_t remote_at;
     uint64_t value;
     uint64_t swap;
+    uint32_t link_mtu;
+    uint32_t receive_limit;
 } hw_op;
 
 /* An ICMP error about a packet that this host sent. */

@@ -13,7 +13,7 @@ use std::ptr;
 use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError};
 
 /// `HAWSER_ABI`: changes with every incompatible change of what is declared here.
-pub const ABI: u32 = 7;
+pub const ABI: u32 = 8;
 
 /// `hw_memory`: what a chain runs on.
 #[repr(C)]

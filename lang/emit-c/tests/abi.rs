@@ -45,7 +45,8 @@ fn layouts() -> Vec<(String, usize)> {
         }
         Op is "hw_op" {
             self_id as "self", local_ip, remote_ip, addr, len, sub, arg, path_mtu, backlog, local_port,
-            remote_port, option, code, flags, key, remote_key, at, remote_at, value, swap
+            remote_port, option, code, flags, key, remote_key, at, remote_at, value, swap, link_mtu,
+            receive_limit
         }
         Icmp is "hw_icmp" { kind, mtu, icmp_type, icmp_code, pad }
         RecordHeader is "hw_record" { kind, on, pad, len }

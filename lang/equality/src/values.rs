@@ -182,6 +182,8 @@ pub fn op(rng: &mut Rng) -> Op {
         remote_at: rng.edge(64),
         value: rng.edge(64),
         swap: rng.edge(64),
+        link_mtu: rng.edge(32) as u32,
+        receive_limit: rng.edge(32) as u32,
     }
 }
 

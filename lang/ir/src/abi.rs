@@ -189,6 +189,10 @@ pub struct Op {
     pub value: u64,
     /// What is put in the compared value's place.
     pub swap: u64,
+    /// The bytes of the largest packet that the link takes (`connect`, `listen`). A path may take less.
+    pub link_mtu: u32,
+    /// The bytes that the target holds for a connection to receive, at most (`connect`, `listen`).
+    pub receive_limit: u32,
 }
 
 /// Work: bytes into the memory that the peer has posted for it next.

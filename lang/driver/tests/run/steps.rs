@@ -92,7 +92,7 @@ fn ip(text: &str) -> Result<[u8; 16], String> {
 
 fn app(kind: AppOp, words: &[&str]) -> Result<Step, String> {
     let mut op: Op = bytemuck::Zeroable::zeroed();
-    op.path_mtu = 1500;
+    (op.path_mtu, op.link_mtu, op.receive_limit) = (1500, 1500, 8 << 20);
     for word in words {
         let (key, value) = word
             .split_once('=')

@@ -184,6 +184,8 @@ pub(super) fn builtin_records() -> Vec<Record> {
         number("remote_port", 16),
         number("key", 32),
         number("remote_at", 64),
+        number("link_mtu", 32),
+        number("receive_limit", 32),
     ];
     let icmp = vec![
         number("kind", 32),

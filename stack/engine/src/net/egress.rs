@@ -86,7 +86,8 @@ impl Interface {
 
     /// The same for the packet that was built in [`Interface::blank`]: one of several made together,
     /// or a super-segment. `number` is the (first) one's, counted from 0. It is IPv4's
-    /// identification, as a device counts it that cuts super-segments. `crc` is the packet's CRC-32, if it has one.
+    /// identification, as a device counts it that cuts super-segments, unless routers may fragment the packet.
+    /// `crc` is the packet's CRC-32, if it has one.
     pub(crate) fn finish(&mut self, now: Instant, net: &Net, number: u16, crc: Option<&Crc>) {
         let link = self.link_len();
         let (mtu, gso_max, tx_csum) = (self.mtu, self.gso_max, self.tx_csum);
@@ -94,7 +95,12 @@ impl Interface {
             return;
         };
         frame.prio = net.prio;
-        let written = write_network(net, frame, link, number, mtu, gso_max);
+        let own = match self.paths.is_empty() {
+            true => None,
+            false => self.paths.identify(&net.dst_ip, packets_in(frame)),
+        };
+        let identity = (own.unwrap_or(number), own.is_some());
+        let written = write_network(net, frame, link, identity, mtu, gso_max);
         let covered = written.is_ok() && crc.is_none_or(|crc| cover(net, frame, link, crc));
         let complete = covered && (tx_csum || checksum::complete(frame));
         if let Err(reason) = written.and(complete.then_some(()).ok_or(DropReason::Malformed)) {
@@ -247,13 +253,22 @@ fn cover(net: &Net, frame: &mut TxFrame, link: usize, crc: &Crc) -> bool {
     true
 }
 
+/// Packets that a frame stands for.
+fn packets_in(frame: &TxFrame) -> u16 {
+    let payload: usize = frame.payload.iter().map(|piece| piece.len()).sum();
+    match usize::from(frame.gso_size) {
+        0 => 1,
+        size => payload.div_ceil(size).clamp(1, usize::from(u16::MAX)) as u16,
+    }
+}
+
 /// Writes a packet's network header behind `link` bytes, if the packet is not too long.
 #[inline(always)] // Into `finish`, which has all of it at hand.
 fn write_network(
     net: &Net,
     frame: &mut TxFrame,
     link: usize,
-    number: u16,
+    identity: (u16, bool),
     mtu: u32,
     gso_max: u32,
 ) -> Result<(), DropReason> {
@@ -284,7 +299,7 @@ fn write_network(
     }
     let header = &mut frame.head[link..room];
     if v4 {
-        ipv4::write(header, net, stated as u16, number);
+        ipv4::write(header, net, stated as u16, identity);
     } else {
         ipv6::write(header, net, stated as u16);
     }

@@ -86,16 +86,16 @@ pub(super) fn goes_on(taken: &[u8; HEADER], next: &[u8; HEADER]) -> Option<usize
 
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.
 ///
-/// Every packet sent here is atomic (Don't Fragment, not a fragment), so that its identification
-/// may be any value (RFC 6864, 4.1): it is the packet's number among those made together, as it is
-/// where a device cuts a super-segment.
-pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16, number: u16) {
+/// A packet that may not be fragmented is atomic, so that its identification may be any value
+/// (RFC 6864, 4.1).
+pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16, (identification, may_fragment): (u16, bool)) {
     let mut header = [0; HEADER];
     header[0] = 0x45;
     header[1] = net.dscp << 2 | net.ecn & 3;
     header[2..4].copy_from_slice(&total_len.to_be_bytes());
-    header[4..6].copy_from_slice(&number.to_be_bytes());
-    header[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
+    header[4..6].copy_from_slice(&identification.to_be_bytes());
+    let flags = if may_fragment { 0 } else { DONT_FRAGMENT };
+    header[6..8].copy_from_slice(&flags.to_be_bytes());
     header[8] = net.ttl;
     header[9] = net.protocol;
     header[12..16].copy_from_slice(&octets(&net.src_ip));

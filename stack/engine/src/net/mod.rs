@@ -168,12 +168,18 @@ impl Interface {
     }
 
     /// Believes that the path to `dst` takes no more than `mtu` bytes, for ten minutes (RFC 1191, 6.3),
-    /// unless it was known to be that narrow. The caller has made sure that this is no forgery.
+    /// unless it was known to be that narrow. The caller has made sure that this is no forgery. Packets of
+    /// [`Interface::heeded_mtu`] bytes may be fragmented where that is more.
     pub fn lower_path(&mut self, now: Instant, dst: [u8; 16], mtu: u32) {
         if mtu < self.path_mtu(dst) {
             self.paths.lower(now, dst, mtu);
             self.counters.paths_lowered += 1;
         }
+    }
+
+    /// The MTU that programs learn of a path to `dst` that takes `mtu` bytes.
+    pub(crate) fn heeded_mtu(dst: &[u8; 16], mtu: u32) -> u32 {
+        path_mtu::heeded(dst, mtu)
     }
 
     /// Whether some destination's path is narrower than the link, as far as known.

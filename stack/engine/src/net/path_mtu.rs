@@ -17,6 +17,9 @@ pub(super) const LIFETIME: Duration = Duration::from_secs(600);
 pub(super) const MIN_MTU_IPV4: u32 = 68;
 /// RFC 8201, 4: no smaller estimate than IPv6's minimum link MTU.
 pub(super) const MIN_MTU_IPV6: u32 = 1280;
+/// The smallest MTU of an IPv4 path that programs learn, as Linux has it (`net.ipv4.route.min_pmtu`): a forged error costs
+/// no more than that. Routers fragment the packets to a destination whose path takes less.
+pub(super) const MIN_HEEDED_IPV4: u32 = 552;
 
 /// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not state it.
 const PLATEAUS: [u32; 10] = [
@@ -37,6 +40,15 @@ pub(super) fn min_mtu(dst: &Ip) -> u32 {
     if is_ipv4(dst) { MIN_MTU_IPV4 } else { MIN_MTU_IPV6 }
 }
 
+/// The MTU that programs learn of a path that takes `mtu` bytes.
+pub(super) fn heeded(dst: &Ip, mtu: u32) -> u32 {
+    if is_ipv4(dst) {
+        mtu.max(MIN_HEEDED_IPV4)
+    } else {
+        mtu
+    }
+}
+
 /// The largest plateau below the length of a packet that was too big.
 pub(super) fn plateau_below(total_len: u32) -> u32 {
     PLATEAUS
@@ -49,6 +61,8 @@ pub(super) fn plateau_below(total_len: u32) -> u32 {
 struct Path {
     mtu: u32,
     expires: Instant,
+    /// The next packet's identification, where routers may fragment it.
+    identification: Option<u16>,
 }
 
 /// Destinations whose path is narrower than the interface.
@@ -69,6 +83,15 @@ impl PathMtus {
         self.table.get(dst).map(|path| path.mtu)
     }
 
+    /// The identification of the first of so many packets to a destination, where routers may fragment them: no two of
+    /// them have the same one (RFC 6864, 4.3).
+    pub(super) fn identify(&mut self, dst: &Ip, packets: u16) -> Option<u16> {
+        let next = self.table.get_mut(dst)?.identification.as_mut()?;
+        let first = *next;
+        *next = first.wrapping_add(packets);
+        Some(first)
+    }
+
     /// Records a lower estimate. A full table forgets the one that would expire first.
     pub(super) fn lower(&mut self, now: Instant, dst: Ip, mtu: u32) {
         if self.table.len() >= MAX_PATHS
@@ -82,7 +105,14 @@ impl PathMtus {
             self.table.remove(&oldest);
         }
         let expires = now + LIFETIME;
-        self.table.insert(dst, Path { mtu, expires });
+        let heeded = heeded(&dst, mtu);
+        let known = self.table.get(&dst).and_then(|path| path.identification);
+        let path = Path {
+            mtu: heeded,
+            expires,
+            identification: known.or((mtu < heeded).then_some(0)),
+        };
+        self.table.insert(dst, path);
         self.next = Some(self.next.map_or(expires, |next| next.min(expires)));
     }
 

@@ -23,7 +23,7 @@ use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Denied, Nothing, Observer, Verdict};
 use crate::ids::same;
 use crate::net::merge::Segment;
-use crate::net::{Ingress, crc, udp};
+use crate::net::{Ingress, Interface, crc, udp};
 use crate::state::{Contexts, Errno, Guess};
 use crate::wire::{RxFrame, Wire};
 
@@ -371,6 +371,11 @@ impl Stack {
             quoted
         };
         let net = &net;
+        // What is too small to be likely does not reach programs: routers fragment what they send.
+        let mut heeded = *icmp;
+        if icmp.kind == ICMP_TOO_BIG {
+            heeded.mtu = Interface::heeded_mtu(&net.dst_ip, icmp.mtu);
+        }
         let believed = self.chains.tables.icmp.is_some_and(|parser| {
             let buffer = Buffer::after(&mut self.last_buffer, quoted, &[]);
             let packet = Packet {
@@ -386,7 +391,7 @@ impl Stack {
                 buffer,
                 ..Cause::default()
             };
-            let input = (parser, Input::Icmp(packet, icmp));
+            let input = (parser, Input::Icmp(packet, &heeded));
             self.chains.input(now, input, &cause, &mut self.work.events) == Ok(Verdict::Taken)
         });
         if believed && icmp.kind == ICMP_TOO_BIG {

@@ -50,6 +50,12 @@ pub enum RequestError {
     /// A message has at least one byte.
     #[error("a message has at least one byte")]
     MessageEmpty,
+    /// The program's params ask for a larger receive buffer than the stack holds for a connection, in bytes.
+    #[error(
+        "the program's receive buffer is larger than the {0} bytes that a connection may hold: lower its param, or raise \
+         the limit `rx_bytes` (--buffer)"
+    )]
+    ReceiveBuffer(u64),
     /// The program has no such request.
     #[error("the program does not offer the request `{}`", .0.name())]
     Unsupported(AppOp),
@@ -63,6 +69,7 @@ impl RequestError {
             RequestError::Refused(errno) => errno.0,
             RequestError::WouldBlock => 11,                        // EAGAIN
             RequestError::Limit(_) => 105,                         // ENOBUFS
+            RequestError::ReceiveBuffer(_) => 105,                 // ENOBUFS
             RequestError::BadHandle => 9,                          // EBADF
             RequestError::NotConnected => 107,                     // ENOTCONN
             RequestError::AddressInUse => 98,                      // EADDRINUSE

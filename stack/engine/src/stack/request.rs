@@ -37,6 +37,8 @@ const OP_ZERO: Op = Op {
     remote_at: 0,
     value: 0,
     swap: 0,
+    link_mtu: 0,
+    receive_limit: 0,
 };
 
 impl Stack {
@@ -72,7 +74,7 @@ impl Stack {
         };
         let op = Op {
             backlog,
-            ..op_of(&flow)
+            ..self.opening(&flow)
         };
         self.open(now, AppOp::Listen, op, flow, options)
     }
@@ -139,9 +141,19 @@ impl Stack {
         let op = Op {
             path_mtu,
             sub: number,
-            ..op_of(&flow)
+            ..self.opening(&flow)
         };
         self.open(now, AppOp::Connect, op, flow, options)
+    }
+
+    /// A request that opens something: with what holds for all that it opens.
+    fn opening(&self, flow: &Flow) -> Op {
+        let limit = self.chains.state.limits.rx_bytes;
+        Op {
+            link_mtu: self.interface.mtu(),
+            receive_limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            ..op_of(flow)
+        }
     }
 
     /// The source address on the way to a peer, this one unless it is [`ANYBODY`]'s; the peer's end; and the largest
@@ -216,6 +228,9 @@ impl Stack {
                 self.chains.state.ports.give(flow.local, flow.remote);
                 self.chains.state.handles.close(handle);
                 Err(match outcome {
+                    Err(Denied::Refused(Errno::NO_BUFFERS)) => {
+                        RequestError::ReceiveBuffer(self.chains.state.limits.rx_bytes)
+                    }
                     Err(denied) => denied.into(),
                     // Where ids are made of the ends, the request was the other connection's, which had no use for it.
                     Ok(_) if taken == Taken::Shared => RequestError::AddressInUse,

@@ -49,6 +49,8 @@ pub(crate) struct Tape {
     pub(crate) sent: Vec<Vec<u8>>,
     /// How many of them came as super-segments.
     pub(crate) super_segments: usize,
+    /// The most payload bytes of one frame.
+    pub(crate) largest: usize,
 }
 
 impl Tape {
@@ -56,7 +58,7 @@ impl Tape {
     fn new(gso_max: u32) -> Tape {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: gso_max > 0, gso_max, rx_queue_bytes: 1 << 22 };
-        Tape { caps, waiting: VecDeque::new(), batch: Vec::new(), sent: Vec::new(), super_segments: 0 }
+        Tape { caps, waiting: VecDeque::new(), batch: Vec::new(), sent: Vec::new(), super_segments: 0, largest: 0 }
     }
 }
 
@@ -84,6 +86,7 @@ impl Wire for Tape {
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for frame in frames {
             let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+            self.largest = self.largest.max(payload.len());
             if self.caps.gso_max == 0 {
                 assert_eq!((frame.csum, frame.gso_size), (None, 0), "the tape has no offload");
                 self.sent.push([frame.head.clone(), payload].concat());
@@ -161,12 +164,12 @@ pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) ->
 /// The same, which merges packets that arrive together and go on where the one before ends.
 pub(crate) fn merging_stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
     let config = StackConfig { merge: true, ..config(address, seed, 1500) };
-    Stack::new(with_params(params), config, caps).expect("a stack")
+    Stack::new(with_params(&usual(params)), config, caps).expect("a stack")
 }
 
 /// A stack at an address whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
-    Stack::new(with_params(params), config(address, seed, mtu), caps).expect("a stack")
+    Stack::new(with_params(&usual(params)), config(address, seed, mtu), caps).expect("a stack")
 }
 
 fn config(address: IpAddr, seed: u64, mtu: u32) -> StackConfig {
@@ -175,6 +178,17 @@ fn config(address: IpAddr, seed: u64, mtu: u32) -> StackConfig {
     // What is sent at once is taken whole: how much the engine lets a connection hold is its own tests' affair.
     config.limits.first_bytes = config.limits.tx_bytes;
     config
+}
+
+/// Tests have RFC 6298's shortest timeout (2.4) and a window that stays as it is, unless they are about these.
+const USUAL: [&str; 2] = ["MIN_RTO=1s", "MAX_RCV_BUF=0"];
+
+/// The params of a test, and the usual ones.
+pub(crate) fn usual<'a>(params: &[&'a str]) -> Vec<&'a str> {
+    let name = |param: &str| param.split('=').next().unwrap_or_default().to_owned();
+    let is_given = |usual: &&str| params.iter().any(|param| name(param) == name(usual));
+    let others = USUAL.into_iter().filter(|usual| !is_given(usual));
+    others.chain(params.iter().copied()).collect()
 }
 
 /// The stack under test.

@@ -15,15 +15,16 @@ fn sending(params: &[&str]) -> Connection {
     c
 }
 
-/// The MSS that a new connection announces: what the stack believes of the path, less 40.
-fn announced(c: &mut Connection) -> Option<u16> {
+/// A new connection: the MSS that it announces, and what the stack believes of the path.
+fn another(c: &mut Connection) -> (Option<u16>, u64) {
     let remote = SocketAddr::new(IpAddr::V4(PEER), 999);
     let handle = c.bench.stack.connect(Instant::from_nanos(c.bench.now), remote, None).expect("a connection");
     let mss = c.bench.sent().into_iter().find(|s| s.syn).expect("a SYN").mss;
+    let path_mtu = c.bench.observe(handle, "path_mtu");
     c.bench.stack.abort(Instant::from_nanos(c.bench.now), handle);
     c.bench.stack.release(handle);
     c.bench.settle();
-    mss
+    (mss, path_mtu)
 }
 
 /// A full segment at an offset, as a router would quote it: `packet` with another sequence number.
@@ -48,29 +49,56 @@ fn a_forged_too_big_lowers_nothing_for_nobody() {
     for offset in [-1, 5000, 100_000] {
         let about = quoted(&c, &packet, offset);
         c.bench.deliver(icmp_error(3, 4, 600, &about));
-        assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (1460, Some(1460)), "{offset}");
+        assert_eq!((c.bench.observe(c.handle, "smss"), another(&mut c).1), (1460, 1500), "{offset}");
     }
     let mut unknown = quoted(&c, &packet, 0);
     unknown[20..22].copy_from_slice(&7777u16.to_be_bytes());
     c.bench.deliver(icmp_error(3, 4, 600, &unknown));
-    assert_eq!(announced(&mut c), Some(1460), "about no connection of ours");
+    assert_eq!(another(&mut c).1, 1500, "about no connection of ours");
     let about = quoted(&c, &packet, 0);
     c.bench.deliver(icmp_error(3, 4, 600, &about));
-    assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (560, Some(560)));
+    assert_eq!((c.bench.observe(c.handle, "smss"), another(&mut c).1), (560, 600));
 }
 
-/// What is too small to be true bounds this connection, and nobody else.
+/// The flags, and the identification, of an IPv4 packet.
+fn fragmentation(packet: &[u8]) -> (bool, u16) {
+    (packet[6] & 0x40 != 0, u16::from_be_bytes([packet[4], packet[5]]))
+}
+
+/// RFC 1191, 3: a path may take as few as 68 bytes. Segments do not become that small: Linux goes no lower than 552
+/// (`net.ipv4.route.min_pmtu`) and lets routers fragment, with identifications that differ (RFC 6864, 4.3).
 #[test]
-fn an_absurd_mtu_stays_with_its_connection() {
+fn below_the_smallest_segments_routers_fragment() {
     let mut c = sending(&[]);
     let _ = c.bench.sent();
     let packet = c.bench.last_packet.clone();
-    let about = quoted(&c, &packet, 0);
-    c.bench.deliver(icmp_error(3, 4, 68, &about));
-    assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (512, Some(1460)));
-    c.bench.sent();
+    assert!(fragmentation(&packet).0, "an atomic datagram");
+    c.bench.deliver(icmp_error(3, 4, 68, &quoted(&c, &packet, 0)));
+    let sizes: Vec<_> = c.bench.sent().iter().map(|s| s.payload.len()).collect();
+    assert_eq!(sizes[..2], [512, 512], "at once: {sizes:?}");
+    assert_eq!((c.bench.observe(c.handle, "smss"), another(&mut c).1), (512, 552));
+    let mut seen = Vec::new();
+    for wait in [8, 16, 32] {
+        c.bench.advance(wait * SECOND);
+        seen.push(fragmentation(&c.bench.last_packet));
+    }
+    assert!(seen.iter().all(|(dont, _)| !dont), "{seen:?}");
+    assert!(seen.windows(2).all(|pair| pair[0].1 != pair[1].1), "{seen:?}");
     c.acknowledge(5000);
-    assert_eq!(c.bench.observe(c.handle, "smss"), 512);
+    c.bench.advance(700 * SECOND);
+    c.acknowledge(0);
+    c.bench.send(c.handle, 1460);
+    assert!(fragmentation(&c.bench.last_packet).0, "after ten minutes the path is tried again");
+}
+
+/// RFC 9293, 3.7.1 (MUST-67): the MSS says what this end receives, whatever the path to the peer takes.
+#[test]
+fn the_announced_mss_does_not_shrink_with_the_path() {
+    let mut c = sending(&[]);
+    let _ = c.bench.sent();
+    let packet = c.bench.last_packet.clone();
+    c.bench.deliver(icmp_error(3, 4, 1300, &quoted(&c, &packet, 0)));
+    assert_eq!(another(&mut c), (Some(1460), 1300));
 }
 
 /// RFC 1191, 6.3: after ten minutes larger segments are tried again.
@@ -102,7 +130,7 @@ fn segments_that_vanish_become_smaller() {
         sizes.push(size(&mut c).expect("a retransmission"));
     }
     assert_eq!(sizes, [1460, 1460, 1024, 512, 512, 512], "1024, half the MTU, the least");
-    assert_eq!(announced(&mut c), Some(1460), "a guess about one connection");
+    assert_eq!(another(&mut c).1, 1500, "a guess about one connection");
     // It answers; after ten minutes the path gets a second chance.
     c.acknowledge(5000);
     c.bench.advance(540 * SECOND);

@@ -1,9 +1,14 @@
 //! Receiving: order, windows, timestamps. RFC 9293, 3.8.6.2.2 and 3.10.7.4; RFC 5681, 4.2; RFC 7323, 5.
 
-use hawser_engine::{Errno, Notice};
+use std::net::{IpAddr, SocketAddr};
 
-use crate::bench::{Bench, Connection, Offer, PEER_ISS, SECOND, State};
-use crate::segment::Segment;
+use hawser_engine::{Limits, Notice, RequestError};
+use hawser_ir::abi::OPT_RECEIVE_BUFFER;
+use hawser_time::Instant;
+
+use crate::bench::{Bench, Connection, MS, Offer, PEER_ISS, SECOND, State};
+use crate::segment::{HOST, PEER, Segment};
+use crate::stage::{Link, Stage};
 
 #[test]
 fn data_in_any_order_is_delivered_in_order() {
@@ -267,16 +272,71 @@ fn what_was_flushed_outlives_the_connection() {
     assert_eq!(c.bench.read(c.handle, 10), b"bye");
 }
 
-/// What a window promises has to be kept: a buffer larger than a context may hold is rejected
-/// when the connection is opened, and does not stall it later.
+/// What a window promises has to be kept: params that ask for more than a connection may hold are refused where the
+/// first connection is opened or awaited, and do not stall it later.
 #[test]
 fn a_buffer_beyond_the_limit_is_refused() {
-    for size in ["RCV_BUF=16777216", "RCV_BUF=4294967295"] {
+    let limit = Limits::default().rx_bytes;
+    for size in ["RCV_BUF=8388608", "RCV_BUF=16777216", "RCV_BUF=4294967295"] {
         let mut bench = Bench::new(&[size]);
-        let _ = bench.connect();
+        let (now, at) = (Instant::from_nanos(bench.now), |ip| SocketAddr::new(IpAddr::V4(ip), 80));
+        let refused = RequestError::ReceiveBuffer(limit);
+        assert_eq!(bench.stack.connect(now, at(PEER), None), Err(refused), "{size}");
+        assert_eq!(bench.stack.listen(now, at(HOST), 1), Err(refused), "{size}");
         bench.expect_nothing_sent();
-        assert_eq!(bench.notices(), [Notice::Failed(Errno::NO_BUFFERS), Notice::Closed], "{size}");
         assert_eq!(bench.stack.contexts(), 0, "{size}");
-        assert_eq!(bench.stack.counters().receive_limit, 1, "{size}");
+    }
+    assert_eq!(Connection::plain(&["RCV_BUF=8000000"]).bench.stack.counters().receive_limit, 0);
+}
+
+/// 100 MB at a round trip of 100 ms, over a link of 200 MB/s, taken as they come: how long that takes, in milliseconds.
+fn fetch(params: &[&str]) -> u64 {
+    const LENGTH: usize = 100_000_000;
+    let link = Link { byte_time: 5, delay: 50 * MS, queue: 200 * MS, lost: 0 };
+    let mut stage = Stage::over(link, params);
+    stage.listen(80);
+    let client = stage.connect(80);
+    let (begin, mut written, mut taken, mut end) = (stage.now, 0, 0, 0);
+    let data = vec![0; 1 << 20];
+    let mut buffer = vec![0; 1 << 20];
+    while end == 0 && stage.now < begin + 60 * SECOND {
+        stage.run(SECOND, |stage| {
+            let now = Instant::from_nanos(stage.now);
+            for server in stage.accepted() {
+                let rest = &data[..data.len().min(LENGTH - written)];
+                written += stage.stacks[0].send(now, server, rest).unwrap_or(0);
+            }
+            taken += stage.stacks[1].recv(now, client, &mut buffer).unwrap_or(0);
+            if taken == LENGTH && end == 0 {
+                end = stage.now;
+            }
+        });
+    }
+    (end - begin) / MS
+}
+
+/// Linux's dynamic right-sizing lets the window follow what the application takes: at 10 MB/s, which 1 MiB in 100 ms is,
+/// 100 MB take 10 s.
+#[test]
+fn the_window_grows_with_what_is_taken() {
+    let (fixed, grown) = (fetch(&["MAX_RCV_BUF=0"]), fetch(&["MAX_RCV_BUF=1073725440"]));
+    println!("100 MB at 100 ms: {fixed} ms with 1 MiB, {grown} ms where the window grows");
+    assert!((9_500..12_000).contains(&fixed), "{fixed}");
+    assert!(grown < 4_500, "{grown}");
+}
+
+/// A buffer that the application chose stays as it is (as SO_RCVBUF in Linux).
+#[test]
+fn a_chosen_buffer_does_not_grow() {
+    let mut bench = Bench::new(&["MAX_RCV_BUF=8000000"]);
+    let local = SocketAddr::new(IpAddr::V4(HOST), 5000);
+    let remote = SocketAddr::new(IpAddr::V4(PEER), 80);
+    let now = Instant::from_nanos(bench.now);
+    for (options, scale) in [(&[][..], 7), (&[(OPT_RECEIVE_BUFFER, 100_000)][..], 1)] {
+        let handle = bench.stack.connect_with(now, remote, Some(local), options).expect("a connection");
+        assert_eq!(bench.one().scale, Some(scale));
+        bench.stack.abort(now, handle);
+        bench.stack.release(handle);
+        bench.settle();
     }
 }

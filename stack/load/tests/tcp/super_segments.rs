@@ -123,3 +123,21 @@ fn a_d_sack_goes_once_beside_data() {
     let reported: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();
     assert_eq!(reported, [[(c.next.wrapping_sub(1000), c.next)]]);
 }
+
+/// What is sent again leaves as two segments at a time at most: a full queue drops a super-segment as a whole.
+#[test]
+fn a_super_segment_repairs_no_more_than_two_segments() {
+    let mut c = agreed(Bench::cutting(&[]), false);
+    c.bench.send(c.handle, 10_000);
+    c.bench.advance(50 * MS);
+    c.acknowledge(10_000);
+    c.bench.send(c.handle, 18_000);
+    let _ = c.bench.sent();
+    c.bench.wire.largest = 0;
+    c.bench.advance(50 * MS);
+    c.sacks(&[(10_000, 18_000)]);
+    c.bench.advance(100 * MS);
+    let again: usize = c.bench.sent().iter().map(|s| s.payload.len()).sum();
+    assert!(again > 4000, "{again}");
+    assert!((1001..=2000).contains(&c.bench.wire.largest), "{}", c.bench.wire.largest);
+}

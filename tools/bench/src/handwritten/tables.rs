@@ -70,7 +70,7 @@ const SECOND: u64 = 1_000_000_000;
 /// Params in the order of `enum param`, with the defaults of `transports/tcp/tcp.mtp`.
 const PARAMS: [(&str, Ty, u64); 12] = [
     ("INITIAL_RTO", Ty::Duration, SECOND),
-    ("MIN_RTO", Ty::Duration, SECOND),
+    ("MIN_RTO", Ty::Duration, SECOND / 5),
     ("MAX_RTO", Ty::Duration, 60 * SECOND),
     ("MSL", Ty::Duration, 30 * SECOND),
     ("FIN_TIMEOUT", Ty::Duration, 60 * SECOND),

@@ -419,3 +419,37 @@ fn behind_a_socket_of_the_host_its_addresses_are_taken_and_nothing_is_answered()
     interface.ingress(Instant::ORIGIN, &frame(&ipv4([203, 0, 113, 7], own, 1, &echo)));
     assert_eq!(interface.outgoing().len(), 0);
 }
+
+/// Routers may fragment what goes over a path that takes less than programs learn (RFC 791). The packets' identifications
+/// differ then (RFC 6864, 4.3), also those that a device makes of a super-segment; other packets stay atomic.
+#[test]
+fn packets_over_a_path_below_the_floor_may_be_fragmented() {
+    let mut wide = caps(Medium::Ip);
+    (wide.gso_max, wide.tx_csum) = (65_535, true);
+    let mut interface = Interface::new(config(&[("192.0.2.2", 24)], &[]), &wide).unwrap();
+    let (narrow, other) = (to("198.51.100.7"), to("198.51.100.8"));
+    let sent = |interface: &mut Interface, net: &Net, gso_size: u16| {
+        let mut net = *net;
+        let mtu = interface.route(&mut net).unwrap();
+        let frame = packet(interface, &net, 1200, gso_size);
+        interface.send(Instant::ORIGIN, &net, frame);
+        let head = interface.outgoing().pop().unwrap().head;
+        (mtu, head[6] & 0x40 != 0, u16::from_be_bytes([head[4], head[5]]))
+    };
+    assert_eq!(sent(&mut interface, &narrow, 0), (1500, true, 0));
+    interface.lower_path(Instant::ORIGIN, narrow.dst_ip, 551);
+    assert_eq!(sent(&mut interface, &narrow, 0), (552, false, 0));
+    assert_eq!(
+        sent(&mut interface, &narrow, 500),
+        (552, false, 1),
+        "three packets"
+    );
+    assert_eq!(sent(&mut interface, &narrow, 0), (552, false, 4));
+    assert_eq!(sent(&mut interface, &other, 0), (1500, true, 0));
+    interface.lower_path(Instant::ORIGIN, other.dst_ip, 552);
+    assert_eq!(
+        sent(&mut interface, &other, 0),
+        (552, true, 0),
+        "the floor itself passes"
+    );
+}

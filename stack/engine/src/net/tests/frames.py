@@ -352,7 +352,7 @@ case("too big: from a router that does not say how big, and one that exaggerates
 arrives(to_us / p4 / ICMP(type=3, code=4, nexthopmtu=0) / QUOTE4, error(TOO_BIG, 1492, 3, 4, 6, US4, FAR4, BODY4))
 print(f"mtu {FAR4} 1492")
 arrives(to_us / p4 / ICMP(type=3, code=4, nexthopmtu=5) / QUOTE4, error(TOO_BIG, 68, 3, 4, 6, US4, FAR4, BODY4))
-print(f"mtu {FAR4} 68")
+print(f"mtu {FAR4} 552")
 
 case("errors that cannot be about packets of ours are dropped")
 big4, big6 = ICMP(type=3, code=4, nexthopmtu=1400), ICMPv6PacketTooBig(mtu=1300)
