@@ -21,7 +21,12 @@ const MAX_GROWTH: f64 = 1.25 * FACTOR as f64;
 
 /// Instructions of `hawser …` over a program.
 fn instructions(command: &str, name: &str, text: &str) -> u64 {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{command}_{name}.mtp"));
+    counted(command, &format!("{command}_{name}.mtp"), text)
+}
+
+/// Instructions of `hawser …` over a file.
+fn counted(command: &str, name: &str, text: &str) -> u64 {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).expect("the folder for tests can be written");
     let output = Command::new("valgrind")
         .args([
@@ -78,4 +83,29 @@ fn formatting_grows_with_the_program() {
 #[test]
 fn emitting_grows_with_the_program() {
     no_faster("emit", &[Shape::Protocols, Shape::Statements, Shape::Fields]);
+}
+
+/// Leaves and spines whose hosts call one another, and no time in which anything could happen.
+fn fabric(hosts: usize) -> String {
+    format!(
+        "duration = '1ns'\nprogram = 'homa'\n[topology]\nkind = 'leaf-spine'\nleaves = {}\nspines = 8\nhosts = 25\n\
+         host_link = {{ rate = '10Gbit/s', delay = '500ns' }}\ncore_link = {{ rate = '40Gbit/s', delay = '500ns' }}\n\
+         switch = {{ priorities = 8 }}\n[[flow]]\nfrom = 'h[0-{last}]'\nto = 'h[0-{last}]'\npairs = 'others'\n\
+         calls = {{ count = 1, size = 100, reply = 8 }}\n",
+        hosts / 25,
+        last = hosts - 1
+    )
+}
+
+/// Twice the hosts are four times the pairs that call each other.
+#[test]
+fn setting_up_hosts_grows_with_their_pairs() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: growth of scenarios: valgrind is not installed");
+        return;
+    }
+    let [one, two] = [100, 200].map(|hosts| counted("sim", &format!("fabric_{hosts}.toml"), &fabric(hosts)));
+    let growth = two as f64 / one as f64;
+    println!("hawser sim: twice the hosts, {growth:.2} times the work");
+    assert!(growth < 4.4, "twice the hosts are {growth:.1} times the work");
 }

@@ -8,7 +8,7 @@ use super::{
     At, Bytes, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario, ScenarioError,
     Span, Switch,
 };
-use crate::paths::{Graph, Towards};
+use crate::paths::Graph;
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
 const HOSTS_MAX: usize = 1000;
@@ -286,36 +286,17 @@ fn check_flows(scenario: &Scenario) -> Checked {
         let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
         return Err(ScenarioError::new("flow", message));
     }
-    let mut reached = Reached::of(scenario);
+    let (graph, numbers) = (Graph::of(scenario), scenario.host_numbers());
     for (i, flow) in scenario.flow.iter().enumerate() {
-        check_flow(scenario, flow, &mut reached, &format!("flow[{i}]"))?;
+        check_flow(scenario, flow, (&graph, &numbers), &format!("flow[{i}]"))?;
     }
     check_ports(scenario)
 }
 
-/// Which hosts reach which, found out as it is asked for.
-struct Reached {
-    graph: Graph,
-    towards: BTreeMap<usize, Towards>,
-}
+/// The network of a scenario, and the numbers of its hosts.
+type Network<'a> = (&'a Graph, &'a BTreeMap<&'a str, usize>);
 
-impl Reached {
-    fn of(scenario: &Scenario) -> Reached {
-        Reached {
-            graph: Graph::of(scenario),
-            towards: BTreeMap::new(),
-        }
-    }
-
-    /// Whether a path leads from one node to another one.
-    fn has(&mut self, from: usize, to: usize) -> bool {
-        let Reached { graph, towards } = self;
-        let towards = towards.entry(to).or_insert_with(|| graph.towards(to));
-        from != to && towards.distance[from].is_some()
-    }
-}
-
-fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &str) -> Checked {
+fn check_flow(scenario: &Scenario, flow: &Flow, (graph, numbers): Network<'_>, path: &str) -> Checked {
     known_hosts(scenario, &flow.from, &format!("{path}.from"))?;
     known_hosts(scenario, &flow.to, &format!("{path}.to"))?;
     let lengths = [&flow.from, &flow.to].map(|hosts| hosts.names().len());
@@ -328,8 +309,8 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
         return Err(error.with_hint("a flow has two different ends"));
     }
     for (from, to) in flow.pairs() {
-        let [from, to] = [from, to].map(|name| scenario.host_number(name).unwrap_or(0));
-        if reached.has(from, to) {
+        let [from, to] = [from, to].map(|name| numbers.get(name.as_str()).copied().unwrap_or(0));
+        if from != to && graph.reaches(from, to) {
             continue;
         }
         let names = [from, to].map(|number| &scenario.host[number].name);
@@ -367,9 +348,6 @@ fn check_flow(scenario: &Scenario, flow: &Flow, reached: &mut Reached, path: &st
     }
     if !matches!(flow.family, None | Some(4 | 6)) {
         return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
-    }
-    for pair in flow.pairs() {
-        addresses_of(scenario, pair, flow.family, path)?;
     }
     check_application(flow, path)?;
     scenario.check_outside(flow, path)?;
@@ -438,16 +416,19 @@ fn check_ports(scenario: &Scenario) -> Checked {
     let (mut first, mut pairs) = (BTreeMap::new(), BTreeSet::new());
     for connection in scenario.connections()? {
         let ends = (connection.client, connection.server);
-        if connection.client.port() > 0 && !pairs.insert(ends) {
+        let flow = &scenario.flow[connection.flow];
+        // Ends that call each other are at ports of their own, which are looked at below.
+        let is_known = flow.calls.is_none() && connection.client.port() > 0;
+        if is_known && !pairs.insert(ends) {
             let path = format!("flow[{}].client_port", connection.flow);
             let (client, server) = ends;
             let message = format!("a connection goes from {client} to {server} already");
             return Err(ScenarioError::new(path, message));
         }
-        let (flow, port) = (&scenario.flow[connection.flow], connection.server.port());
-        let path = format!("flow[{}].port", connection.flow);
+        let port = connection.server.port();
+        let path = || format!("flow[{}].port", connection.flow);
         if port == 0 {
-            return Err(ScenarioError::new(path, "port 0 is none"));
+            return Err(ScenarioError::new(path(), "port 0 is none"));
         }
         let before = *first.entry(connection.server).or_insert(connection.flow);
         let other = &scenario.flow[before];
@@ -457,19 +438,19 @@ fn check_ports(scenario: &Scenario) -> Checked {
             if before != connection.flow {
                 let name = &scenario.host[connection.hosts[0]].name;
                 let message = format!("port {port} of `{name}` is taken already");
-                return Err(ScenarioError::new(path, message).with_hint("calls have a port of their own"));
+                return Err(ScenarioError::new(path(), message).with_hint("calls have a port of their own"));
             }
         }
         let name = &scenario.host[connection.hosts[1]].name;
         let taken = |hint: &str| {
             let message = format!("port {port} of `{name}` is taken already");
-            Err(ScenarioError::new(path.clone(), message).with_hint(hint))
+            Err(ScenarioError::new(path(), message).with_hint(hint))
         };
         let client = &scenario.host[connection.hosts[0]].name;
         if connection.sharing > 1 && scenario.is_inside(client) {
             let message =
                 format!("`{client}` is behind a translator, and who shares a port is known by its address");
-            return Err(ScenarioError::new(path, message));
+            return Err(ScenarioError::new(path(), message));
         }
         if connection.sharing > 1 && flow.open == Opening::Both {
             return taken("a flow that both ends open has a port of its own");
@@ -549,37 +530,19 @@ fn known_node(scenario: &Scenario, name: &str, path: String) -> Checked {
     Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
 }
 
-/// The client's and the server's address of a flow between two hosts.
-pub(super) fn addresses_of(
-    scenario: &Scenario,
-    (client, server): (&String, &String),
-    family: Option<u8>,
-    path: &str,
-) -> Result<(IpAddr, IpAddr), ScenarioError> {
-    let addresses = |name: &str| -> Result<Vec<IpAddr>, ScenarioError> {
-        let number = scenario.host_number(name).unwrap_or(0);
-        Ok(scenario.host[number]
-            .parsed_addresses(number)?
-            .into_iter()
-            .map(|(address, _)| address)
-            .collect())
-    };
-    let (from, to) = (addresses(client)?, addresses(server)?);
+/// The client's and the server's address of a flow between two hosts that have these; nothing where they have none of
+/// one family.
+pub(super) fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAddr, IpAddr)> {
     let families: &[u8] = match family {
         Some(6) => &[6],
         Some(_) => &[4],
         None => &[4, 6],
     };
     let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
-    let both = families
+    let mut both = families
         .iter()
-        .find_map(|family| Some((of(&from, *family)?, of(&to, *family)?)));
-    both.ok_or_else(|| {
-        ScenarioError::new(
-            path,
-            format!("`{client}` and `{server}` have no addresses of one family"),
-        )
-    })
+        .map(|family| Some((of(from, *family)?, of(to, *family)?)));
+    both.find_map(|both| both)
 }
 
 impl Host {

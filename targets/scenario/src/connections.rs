@@ -1,7 +1,7 @@
 //! The connections that a scenario's flows make: from which host to which, between which addresses and ports.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::check::addresses_of;
 use super::{Flow, Opening, Pairs, Scenario, ScenarioError};
@@ -35,6 +35,16 @@ impl Scenario {
     /// # Errors
     /// When two hosts have no addresses of one family, or ports run out.
     pub fn connections(&self) -> Result<Vec<Connection>, ScenarioError> {
+        let numbers = self.host_numbers();
+        let addresses: Vec<Vec<IpAddr>> = self
+            .host
+            .iter()
+            .enumerate()
+            .map(|(number, host)| {
+                let addresses = host.parsed_addresses(number)?;
+                Ok(addresses.into_iter().map(|(address, _)| address).collect())
+            })
+            .collect::<Result<_, ScenarioError>>()?;
         let mut all: Vec<Connection> = Vec::new();
         let mut sharing = BTreeMap::<SocketAddr, usize>::new();
         for ((flow, of), ports) in self.flow.iter().enumerate().zip(self.ports()) {
@@ -43,8 +53,12 @@ impl Scenario {
             let ports = ports.ok_or_else(none)?;
             let mut number = 0;
             for (from, to) in of.pairs() {
-                let hosts = [from, to].map(|name| self.host_number(name).unwrap_or(0));
-                let (client, server) = addresses_of(self, (from, to), of.family, &path)?;
+                let hosts = [from, to].map(|name| numbers.get(name.as_str()).copied().unwrap_or(0));
+                let ends = hosts.map(|host| &addresses[host][..]);
+                let (client, server) = addresses_of(ends, of.family).ok_or_else(|| {
+                    let message = format!("`{from}` and `{to}` have no addresses of one family");
+                    ScenarioError::new(&*path, message)
+                })?;
                 for place in 0..of.count {
                     let port = if of.one_port {
                         *ports.start()

@@ -617,6 +617,13 @@ impl Scenario {
         self.host.iter().position(|host| host.name == name)
     }
 
+    /// The numbers of all hosts, for who asks for many.
+    #[must_use]
+    pub fn host_numbers(&self) -> BTreeMap<&str, usize> {
+        let names = self.host.iter().map(|host| host.name.as_str());
+        names.zip(0..).collect()
+    }
+
     /// The number of a host or a switch in its world: the hosts come first.
     #[must_use]
     pub fn node_number(&self, name: &str) -> Option<usize> {

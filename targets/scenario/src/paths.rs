@@ -4,7 +4,7 @@
 //! each node several links may lead to a host on shortest paths: they are given in the order of the links. Each step
 //! is one nearer to the host, so that no frame goes round.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Scenario;
 
@@ -14,6 +14,9 @@ pub struct Graph {
     /// By node: who is behind each of its ports. Ports are in the order of the links.
     neighbours: Vec<Vec<usize>>,
     forwards: Vec<bool>,
+    /// By node: the parts of the network that it is in, or that it is linked to. Switches that reach one another over
+    /// switches alone are one part.
+    parts: Vec<BTreeSet<usize>>,
 }
 
 /// How to reach a node from all the others.
@@ -34,7 +37,12 @@ impl Graph {
             neighbours[one].push(other);
             neighbours[other].push(one);
         }
-        Graph { neighbours, forwards }
+        let parts = parts(&neighbours, &forwards);
+        Graph {
+            neighbours,
+            forwards,
+            parts,
+        }
     }
 
     /// That of a scenario: its hosts, then its switches. Links of names that there are not are left out.
@@ -54,6 +62,30 @@ impl Graph {
             Some([number(one)?, number(other)?])
         });
         Graph::new(forwards, links.collect::<Vec<_>>())
+    }
+
+    /// Whether a path leads from one node to another one.
+    #[must_use]
+    pub fn reaches(&self, from: usize, to: usize) -> bool {
+        let [one, other] = [from, to].map(|node| &self.parts[node]);
+        from == to || !one.is_disjoint(other) || self.neighbours[from].contains(&to)
+    }
+
+    /// The switch behind which a node is, where it has no other link, and which of the switch's ports leads to it. All
+    /// paths to such a node are those to its switch, and that port.
+    #[must_use]
+    pub fn behind(&self, node: usize) -> Option<(usize, usize)> {
+        let [switch] = self.neighbours[node][..] else {
+            return None;
+        };
+        let port = self.neighbours[switch].iter().position(|next| *next == node)?;
+        (self.forwards[switch] && !self.forwards[node]).then_some((switch, port))
+    }
+
+    /// How many links a node has.
+    #[must_use]
+    pub fn links(&self, node: usize) -> usize {
+        self.neighbours[node].len()
     }
 
     /// How to reach this node.
@@ -87,6 +119,26 @@ impl Graph {
         let ports = (0..self.neighbours.len()).map(ports).collect();
         Towards { distance, ports }
     }
+}
+
+/// By node: the parts of a network that it is in, or that it is linked to.
+fn parts(neighbours: &[Vec<usize>], forwards: &[bool]) -> Vec<BTreeSet<usize>> {
+    let mut parts = vec![BTreeSet::new(); neighbours.len()];
+    for first in (0..neighbours.len()).filter(|node| forwards[*node]) {
+        if !parts[first].is_empty() {
+            continue;
+        }
+        parts[first].insert(first);
+        let mut reached = vec![first];
+        while let Some(switch) = reached.pop() {
+            for &next in &neighbours[switch] {
+                if parts[next].insert(first) && forwards[next] {
+                    reached.push(next);
+                }
+            }
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -136,6 +188,11 @@ mod tests {
                 let towards = graph.towards(to);
                 for (from, far) in known.iter().enumerate() {
                     let shortest = Some(*far).filter(|far| *far < FAR);
+                    assert_eq!(
+                        graph.reaches(from, to),
+                        shortest.is_some(),
+                        "seed {seed}: {from} to {to}"
+                    );
                     assert_eq!(
                         towards.distance[from], shortest,
                         "seed {seed}: {from} to {to}, {links:?}"

@@ -28,7 +28,7 @@ use crate::link::nat::{Nat, Translator};
 use crate::link::pause::Ingress;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
-use crate::paths::Graph;
+use crate::paths::{Graph, Towards};
 use crate::rng::Rng;
 use crate::run::Show;
 use crate::scenario::units::{Sizes, Value};
@@ -338,9 +338,12 @@ fn add_links(
     (seed, ports): (u64, &[Port]),
 ) -> Vec<(String, String, String)> {
     let mut pipes = Vec::new();
+    let hosts = scenario.host.iter().map(|host| host.name.as_str());
+    let switches = scenario.switch.iter().map(|switch| switch.name.as_str());
+    let numbers: BTreeMap<&str, usize> = hosts.chain(switches).zip(0..).collect();
     for link in &scenario.link {
         let label = link.label();
-        let ends = [0, 1].map(|end| scenario.node_number(&link.between[end]).unwrap_or(0));
+        let ends = [0, 1].map(|end| numbers.get(link.between[end].as_str()).copied().unwrap_or(0));
         let translator = link.nat.as_ref().map(|nat| {
             let rebinds = nat.rebind.iter().map(|at| START + (*at).into());
             Translator::new(rebinds.collect(), nat.moves)
@@ -375,12 +378,27 @@ fn add_links(
 /// Shows each node the ports that lead to each host.
 fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunError> {
     let graph = Graph::of(scenario);
+    let nodes = scenario.host.len() + scenario.switch.len();
+    // A host with one link sends everything there.
+    let choosing: Vec<usize> = (0..nodes)
+        .filter(|node| *node >= scenario.host.len() || graph.links(*node) > 1)
+        .collect();
+    // Hosts behind one switch are found by the same paths.
+    let mut towards: BTreeMap<usize, Towards> = BTreeMap::new();
     let mut known: Vec<(IpAddr, usize)> = Vec::new();
     for (to, host) in scenario.host.iter().enumerate() {
         let addresses = host.parsed_addresses(to)?;
         let addresses: Vec<IpAddr> = addresses.into_iter().map(|(address, _)| address).collect();
-        for (node, ports) in graph.towards(to).ports.iter().enumerate() {
-            world.node_mut(node).add_route(to, &addresses, ports);
+        let behind = graph.behind(to);
+        let target = behind.map_or(to, |(switch, _)| switch);
+        let paths = towards.entry(target).or_insert_with(|| graph.towards(target));
+        for &node in &choosing {
+            match behind {
+                Some((switch, port)) if switch == node => {
+                    world.node_mut(node).add_route(to, &addresses, &[port]);
+                }
+                _ => world.node_mut(node).add_route(to, &addresses, &paths.ports[node]),
+            }
         }
         known.extend(addresses.into_iter().map(|address| (address, to)));
     }

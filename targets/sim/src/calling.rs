@@ -48,12 +48,13 @@ pub(crate) fn add(
         agents.insert(host, built.host_mut(host).add_agent(agent));
     }
     let agents = Rc::new(agents);
+    let mut called: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for connection in connections {
+        let [from, to] = connection.hosts;
+        called.entry(from).or_default().insert(to);
+    }
     for (caller, Caller { host, address, .. }) in callers.into_iter().enumerate() {
-        let mut peers: BTreeSet<usize> = BTreeSet::new();
-        let own = connections
-            .iter()
-            .filter(|connection| connection.hosts[0] == host);
-        peers.extend(own.map(|connection| connection.hosts[1]));
+        let peers = called.get(&host).into_iter().flatten().copied();
         built.flows.push(BuiltFlow {
             flow: number,
             app: "calls",
@@ -64,7 +65,7 @@ pub(crate) fn add(
                 ledger: Rc::clone(&ledger),
                 caller,
                 host,
-                peers: peers.into_iter().collect(),
+                peers: peers.collect(),
                 agents: Rc::clone(&agents),
             },
         });
@@ -97,6 +98,7 @@ fn plan(
             None => targets.push((hosts[0], *client, vec![place])),
         }
     }
+    let numbers = scenario.host_numbers();
     let mut all = Vec::new();
     let mut of_hosts = BTreeMap::<&str, Vec<&Traced>>::new();
     for message in calls.traced.iter().flat_map(|traced| traced.iter()) {
@@ -108,10 +110,10 @@ fn plan(
         if calls.traced.is_some() {
             let messages = of_hosts.get(name).into_iter().flatten();
             all.extend(messages.filter_map(|message| {
-                let to = scenario.host_number(&message.to)?;
+                let to = numbers.get(message.to.as_str())?;
                 Some(Planned {
                     due: message.at,
-                    server: *places.get(&to)?,
+                    server: *places.get(to)?,
                     size: message.bytes,
                 })
             }));
@@ -189,9 +191,12 @@ pub(crate) fn check_offers<'a>(
     scenario: &Scenario,
     program: impl Fn(usize) -> (&'a str, &'a dyn Program),
 ) -> Result<(), ScenarioError> {
+    let of_names = scenario.host_numbers();
     for (number, flow) in scenario.flow.iter().enumerate() {
         let hosts = flow.from.names().iter().chain(flow.to.names());
-        let numbers: BTreeSet<usize> = hosts.filter_map(|name| scenario.host_number(name)).collect();
+        let numbers: BTreeSet<usize> = hosts
+            .filter_map(|name| of_names.get(name.as_str()).copied())
+            .collect();
         let mut seen = BTreeSet::new();
         for host in numbers {
             let (name, program) = program(host);
