@@ -112,6 +112,16 @@ fn read_beside(scenario: &mut Scenario, path: &Path) -> Result<(), ScenarioError
 /// # Errors
 /// What is wrong with the text.
 pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), ParamError> {
+    let (name, value) = param(text)?;
+    scenario.params.insert(name, value);
+    Ok(())
+}
+
+/// A param and its value, as `RTO=3s` has them.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn param(text: &str) -> Result<(String, Value), ParamError> {
     let (name, raw) = hawser_load::parse_param(text)?;
     let written = text.split_once('=').map_or("", |(_, value)| value.trim());
     let value = match written {
@@ -119,8 +129,7 @@ pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), ParamError> 
         _ if written.ends_with('s') || written.ends_with("min") => Value::Span(Span(raw)),
         _ => Value::Number(raw),
     };
-    scenario.params.insert(name, value);
-    Ok(())
+    Ok((name, value))
 }
 
 /// Sets the engine that runs a scenario's programs, as its `engine` would.
@@ -156,6 +165,25 @@ pub fn run(
     progress: Option<&mut dyn FnMut(f64)>,
 ) -> Result<Report, RunError> {
     run_with(&Programs::default(), scenario, seed, capture, progress)
+}
+
+/// Whether a run has more than so many events, as [`Report::events`] counts them.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn is_longer(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    events: u64,
+) -> Result<bool, RunError> {
+    let options = hawser_sim::Options {
+        seed,
+        events_max: events,
+        ..Default::default()
+    };
+    let resolve = resolver(programs, engine(scenario));
+    Ok(hawser_sim::run(scenario, &resolve, options)?.events >= events)
 }
 
 /// The same with built-in programs, and a callback for the state in between.

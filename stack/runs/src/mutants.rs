@@ -8,8 +8,8 @@ use hawser_engine::program::Program;
 use hawser_load::Interpreted;
 pub use hawser_mutants::{Change, Mutant};
 
-use crate::{Report, RunError, Scenario};
-use hawser_load::programs::Module;
+use crate::{Report, RunError, Scenario, resolver};
+use hawser_load::programs::{Module, Programs};
 
 /// The texts of a program, its main file first.
 pub struct Texts(Vec<(String, String)>);
@@ -49,12 +49,22 @@ impl Texts {
     }
 }
 
-/// Runs a scenario with this program on all hosts, interpreted; a run with more than `events_max` events has failed.
+/// Runs a scenario with this program in place of its own, interpreted; a run with more than `events_max` events has
+/// failed. The programs of single hosts, and one that watches, are as they are named.
 ///
 /// # Errors
 /// Why it cannot be run at all.
-pub fn run(module: &Module, scenario: &Scenario, events_max: u64) -> Result<Report, RunError> {
-    let resolve = |_: &str, settings: &[String]| -> Result<Arc<dyn Program>, hawser_sim::ResolveError> {
+pub fn run(
+    programs: &Programs,
+    module: &Module,
+    scenario: &Scenario,
+    events_max: u64,
+) -> Result<Report, RunError> {
+    let named = resolver(programs, None);
+    let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, hawser_sim::ResolveError> {
+        if name != scenario.program {
+            return named(name, settings);
+        }
         let params = hawser_load::parse_params(&module.params, &module.enums, settings)?;
         Ok(Arc::new(Interpreted::new(module.clone(), &params)?))
     };

@@ -94,6 +94,9 @@ pub struct Scenario {
     /// Values for the program's params.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
+    /// A program that watches all packets of each host, named as the transport program is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
     /// Hosts, switches and links by name and numbers; [`Scenario::parse`] puts them before those that are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
@@ -596,8 +599,7 @@ impl Scenario {
 
     /// Takes the paths of programs and other files as relative to a directory: that of the scenario's file.
     pub fn relative_to(&mut self, directory: &Path) {
-        let programs = self.host.iter_mut().filter_map(|host| host.program.as_mut());
-        for program in programs.chain([&mut self.program]) {
+        for program in self.programs_mut() {
             if program.ends_with(".mtp") || program.ends_with(".so") {
                 *program = directory.join(&*program).to_string_lossy().into_owned();
             }
@@ -609,6 +611,21 @@ impl Scenario {
         {
             *file = directory.join(&*file).to_string_lossy().into_owned();
         }
+    }
+
+    /// The programs by their names, the scenario's first: those of hosts, and the one that watches.
+    pub fn programs(&self) -> impl Iterator<Item = &String> {
+        let of_hosts = self.host.iter().filter_map(|host| host.program.as_ref());
+        [&self.program].into_iter().chain(of_hosts).chain(&self.watch)
+    }
+
+    /// The same, to be named otherwise.
+    pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let of_hosts = self.host.iter_mut().filter_map(|host| host.program.as_mut());
+        [&mut self.program]
+            .into_iter()
+            .chain(of_hosts)
+            .chain(&mut self.watch)
     }
 
     /// A host's number.

@@ -40,6 +40,7 @@ pub mod host;
 mod inbox;
 pub mod link;
 pub mod map;
+mod overhear;
 pub mod pcap;
 pub mod pcapng;
 pub mod report;

@@ -1,5 +1,6 @@
 //! Runs a scenario and reports.
 
+use hawser_syntax::OneLine;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::host::Host;
 use crate::link::Pipe;
 use crate::link::depths::{Depths, Window};
 use crate::link::pause::Pauses;
+use crate::overhear::Watchers;
 use crate::pcap;
 use crate::report::{
     DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, PauseReport, QueueReport, Report,
@@ -143,6 +145,7 @@ pub struct Run {
     scenario: Scenario,
     seed: u64,
     built: Built,
+    watchers: Option<Watchers>,
     failures: Vec<String>,
     phase: Phase,
     /// When it is over: the scenario's duration, the time to linger, or the time to forget.
@@ -182,7 +185,16 @@ impl Run {
                 Err(error) => failures.push(format!("the capture cannot be written: {error}")),
             }
         }
-        if let Some(watcher) = options.packets {
+        let watchers = Watchers::new(scenario, seed, resolve)?;
+        let ends = built
+            .pipes
+            .iter()
+            .map(|(_, _, to)| scenario.node_number(to).unwrap_or(0));
+        let packets = match &watchers {
+            Some(watchers) => Some(watchers.seeing(ends.collect(), options.packets)),
+            None => options.packets,
+        };
+        if let Some(watcher) = packets {
             built.world.watch(watcher);
         }
         built.world.limit_idle(scenario.idle_packets);
@@ -190,6 +202,7 @@ impl Run {
             scenario: scenario.clone(),
             seed,
             built,
+            watchers,
             failures,
             until: START + scenario.duration.into(),
             phase: Phase::Flows,
@@ -225,6 +238,8 @@ impl Run {
             let round = went_round(self.scenario.idle_packets, self.built.world.idle_frames());
             self.failures.push(round);
         }
+        self.failures
+            .extend(self.watchers.iter().flat_map(Watchers::failures));
         report(&self.scenario, self.seed, &self.built, end, self.failures)
     }
 
@@ -315,7 +330,7 @@ fn leak(host: &Host, after: Span) -> Option<String> {
         format!(
             "host {}: {contexts} contexts of connections are left {after} after all have closed, {sending} bytes to \
              send and {receiving} received",
-            host.name()
+            OneLine(host.name())
         )
     })
 }
@@ -440,7 +455,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         failures.extend(
             host_faults(host)
                 .into_iter()
-                .map(|fault| format!("host {}: {fault}", host.name())),
+                .map(|fault| format!("host {}: {fault}", OneLine(host.name()))),
         );
     }
     let links: Vec<LinkReport> = built

@@ -118,6 +118,7 @@ fn alone_on(
         bounds: Bounds::default(),
         slowdown: false,
         queue_depths: false,
+        watch: None,
         link: scenario.link.iter().map(without_faults).collect(),
         at: Vec::new(),
         flow: vec![Flow {

@@ -24,10 +24,11 @@ pub use abilities::{Abilities, Ability, UnknownAbility};
 pub use carried::{Carried, Kind};
 
 pub use crate::scenario::Delivery;
+pub use crate::scenario::units::Value;
 
 use crate::report::Report;
 use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
     Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Nat, Opening, Origin,
     Request, Rules, Scenario, State,
@@ -62,6 +63,21 @@ pub struct Subject<'a> {
     pub link_rate: bool,
     /// The port of UDP that its packets are at, where they are at one: of a program of streams the port of both ends.
     pub udp_port: Option<u16>,
+    /// What it is beside: other programs, and values of its params.
+    pub beside: Beside<'a>,
+}
+
+/// What a program meets in a swarm beside itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// The program that watches the packets of each host.
+    pub watch: Option<&'a str>,
+    /// The program that one of the hosts runs in a quarter of the seeds.
+    pub peer: Option<&'a str>,
+    /// How often it sends each byte on purpose, at most: bounds of bytes and of time are so many times as wide. 0 is 1.
+    pub redundancy: f64,
+    /// Params, and values of which each host draws one.
+    pub vary: &'a [(String, Vec<Value>)],
 }
 
 impl<'a> Subject<'a> {
@@ -75,7 +91,14 @@ impl<'a> Subject<'a> {
             start_bits: None,
             link_rate: false,
             udp_port: None,
+            beside: Beside::default(),
         }
+    }
+
+    /// The same, with what it meets.
+    #[must_use]
+    pub fn beside(self, beside: Beside<'a>) -> Subject<'a> {
+        Subject { beside, ..self }
     }
 
     /// The same, with what it carries.
@@ -121,11 +144,56 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     if subject.carried != Carried::default() {
         carried::apply(&mut scenario, subject);
     }
+    fit_messages(&mut scenario);
     translate(&mut scenario, subject);
     if subject.link_rate {
         set_link_rates(&mut scenario);
     }
+    join(&mut scenario, subject.beside);
     scenario
+}
+
+/// A message that is handed over whole has room in the buffers that flows ask for.
+fn fit_messages(scenario: &mut Scenario) {
+    for flow in &mut scenario.flow {
+        let Some(messages) = flow
+            .messages
+            .filter(|messages| messages.delivery != Delivery::Stream)
+        else {
+            continue;
+        };
+        for Bytes(buffer) in [&mut flow.send_buffer, &mut flow.receive_buffer]
+            .into_iter()
+            .flatten()
+        {
+            *buffer = messages.size.max.max(*buffer);
+        }
+    }
+}
+
+/// Adds what the program meets. A peer that is another program costs what it costs: it is not where costs have bounds.
+fn join(scenario: &mut Scenario, beside: Beside<'_>) {
+    // Bits of their own: they shift nothing of what was drawn.
+    let rng = &mut Rng::new(scenario.seed, "swarm/beside");
+    for (name, values) in beside.vary {
+        for host in &mut scenario.host {
+            let value = values[rng.below(values.len() as u64) as usize];
+            host.params.insert(name.clone(), value);
+        }
+    }
+    let is_met = rng.chance(0.25) && scenario.bounds == Bounds::default();
+    if let Some(peer) = beside.peer.filter(|_| is_met) {
+        let place = rng.below(scenario.host.len() as u64) as usize;
+        scenario.host[place].program = Some(peer.to_owned());
+    }
+    scenario.watch = beside.watch.map(str::to_owned);
+    let wider = |amount: u64| (amount as f64 * beside.redundancy.max(1.0)) as u64;
+    let Bounds { sent, time, notice } = scenario.bounds;
+    scenario.bounds = Bounds {
+        sent: sent.map(|Bytes(sent)| Bytes(wider(sent))),
+        time: time.map(|Span(time)| Span(wider(time))),
+        notice,
+    };
 }
 
 /// In some scenarios a translator is in front of the host whose connections go out, and chooses another port up to three
@@ -190,6 +258,7 @@ fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
         bounds: Bounds::default(),
         slowdown: false,
         queue_depths: false,
+        watch: None,
         idle_packets: IDLE_PACKETS,
         topology: None,
         program: subject.program.to_owned(),
@@ -429,7 +498,84 @@ mod tests {
         start_bits: Some(32),
         link_rate: true,
         udp_port: None,
+        beside: Beside {
+            watch: None,
+            peer: None,
+            redundancy: 1.0,
+            vary: &[],
+        },
     };
+
+    /// A message is handed over in one request, so that one which no buffer takes would wait for ever.
+    #[test]
+    fn whole_messages_find_room_in_every_buffer_that_is_drawn() {
+        let mut small = 0;
+        for delivery in [Delivery::Messages, Delivery::Datagrams] {
+            let subject = EVERYTHING.carrying(Carried {
+                delivery,
+                longest: 1 << 20,
+                ..Carried::default()
+            });
+            for flow in (0..500).flat_map(|seed| scenario(seed, &subject).flow) {
+                let longest = flow.messages.map_or(0, |messages| messages.size.max);
+                for Bytes(buffer) in [flow.send_buffer, flow.receive_buffer].into_iter().flatten() {
+                    assert!(buffer >= longest, "{flow:?}");
+                    small += u64::from(buffer == longest);
+                }
+            }
+        }
+        assert!(small > 50, "buffers of less were drawn {small} times");
+    }
+
+    #[test]
+    fn redundancy_widens_the_bounds_of_bytes_and_time_and_no_other() {
+        let twice = Beside {
+            redundancy: 2.0,
+            ..Beside::default()
+        };
+        let mut bounded = 0;
+        for seed in 0..200 {
+            let one = scenario(seed, &EVERYTHING).bounds;
+            let two = scenario(seed, &EVERYTHING.beside(twice)).bounds;
+            assert_eq!(two.sent.map(|sent| sent.0), one.sent.map(|sent| 2 * sent.0));
+            assert_eq!(two.time.map(|time| time.0), one.time.map(|time| 2 * time.0));
+            assert_eq!(two.notice, one.notice);
+            bounded += u32::from(one.sent.is_some());
+        }
+        assert!(bounded > 20, "{bounded}");
+    }
+
+    /// Hosts draw values of their own, and a peer of another program is met in some seeds, never where costs have bounds.
+    #[test]
+    fn hosts_draw_values_and_meet_another_program() {
+        let vary = [("MARKS".to_owned(), vec![Value::Flag(true), Value::Flag(false)])];
+        let beside = Beside {
+            watch: Some("w.mtp"),
+            peer: Some("p.mtp"),
+            vary: &vary,
+            ..Beside::default()
+        };
+        let (mut unlike, mut peers) = (0, 0);
+        for seed in 0..300 {
+            let plain = scenario(seed, &EVERYTHING);
+            let drawn = scenario(seed, &EVERYTHING.beside(beside));
+            assert_eq!(drawn.watch.as_deref(), Some("w.mtp"));
+            assert_eq!(
+                (&drawn.link, &drawn.flow),
+                (&plain.link, &plain.flow),
+                "nothing else shifts"
+            );
+            let values: Vec<_> = drawn.host.iter().map(|host| host.params["MARKS"]).collect();
+            unlike += u32::from(values[0] != values[1]);
+            let other = drawn.host.iter().filter(|host| host.program.is_some()).count();
+            assert!(other <= 1 && (other == 0 || drawn.bounds == Bounds::default()));
+            peers += other;
+        }
+        assert!(
+            (100..200).contains(&unlike) && (20..100).contains(&peers),
+            "{unlike} {peers}"
+        );
+    }
 
     #[test]
     fn every_seed_gives_a_good_scenario_and_always_the_same() {

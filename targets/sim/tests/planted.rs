@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use hawser_engine::program::Program;
 use hawser_load::{Engine, Loaded};
 use hawser_sim::scenario::units::Value;
-use hawser_sim::swarm::{self, Abilities, Ability, Subject};
+use hawser_sim::swarm::{self, Abilities, Ability, Beside, Subject};
 use hawser_sim::{Options, Report, ResolveError, run};
 
 /// How long the search for one bug may take, on an idle machine.
@@ -38,6 +38,9 @@ struct Planted {
     /// What it takes to find it.
     cause: Option<String>,
     seed: Option<u64>,
+    /// TCP's watcher looks on, a peer may renege, and each host draws whether it has ECN, as in `swarm.args`.
+    #[serde(default)]
+    watched: bool,
 }
 
 fn root() -> PathBuf {
@@ -106,14 +109,41 @@ fn abilities(bug: &Planted) -> (Abilities, &'static [(&'static str, &'static str
 
 fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
     let (abilities, params) = abilities(bug);
-    let subject = Subject::new(&bug.program, abilities).known(loaded.module());
+    let flags = |values: &[bool]| values.iter().copied().map(Value::Flag).collect();
+    let vary = [
+        ("OFFER_ECN".to_owned(), flags(&[true, false])),
+        ("ECN".to_owned(), flags(&[true, true, true, false])),
+    ];
+    let [watch, peer] = ["watch", "reneging"].map(|name| {
+        let path = root().join(format!("transports/tcp/{name}.mtp"));
+        path.to_string_lossy().into_owned()
+    });
+    let beside = match bug.watched {
+        false => Beside::default(),
+        true => Beside {
+            watch: Some(&watch),
+            peer: Some(&peer),
+            vary: &vary,
+            ..Beside::default()
+        },
+    };
+    let subject = Subject::new(&bug.program, abilities)
+        .known(loaded.module())
+        .beside(beside);
     let mut scenario = swarm::scenario(seed, &subject);
     for (name, span) in params {
         let span = span.parse().expect("a time span");
         scenario.params.insert((*name).to_owned(), Value::Span(span));
     }
-    let resolve = |_: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
-        Ok(hawser_load::programs::set(loaded, settings)?)
+    let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+        match name == bug.program {
+            true => Ok(hawser_load::programs::set(loaded, settings)?),
+            false => Ok(hawser_load::programs::resolve_with_on(
+                Some(Engine::Interp),
+                name,
+                settings,
+            )?),
+        }
     };
     let options = Options {
         events_max: EVENTS_MAX,
@@ -147,7 +177,7 @@ fn what_chance_does_not_draw_is_found() {
 #[test]
 fn all_planted_bugs_are_found_in_time() {
     let all = planted();
-    assert!(all.len() >= 44, "{}", all.len());
+    assert!(all.len() >= 52, "{}", all.len());
     if std::env::var_os("HAWSER_PLANTED").is_none() {
         for (name, bug) in &all {
             variant(name, bug, true);

@@ -23,19 +23,8 @@ const SWARM_OF: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
 const MODES: &[Mode] = &[
     Mode {
         name: "swarm",
-        about: "TCP through random networks on both engines: `-- --runs 100000`, `-- --first 5000`",
-        command: &[
-            "cargo",
-            "run",
-            "-q",
-            "-p",
-            "hawser-cli",
-            "--",
-            "swarm",
-            "tcp",
-            "--engine",
-            "both",
-        ],
+        about: "TCP through random networks on both engines, its packets watched: `-- --runs 100000`, `-- --first 5000`",
+        command: &["sh", "-c", SWARM_OF, "tcp"],
     },
     Mode {
         name: "swarm-homa",

@@ -1,7 +1,7 @@
 //! `hawser mutants PROGRAM`: would the swarm notice if a line of the program were missing or wrong?
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -79,14 +79,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .open(Some(Engine::Interp), &args.program)
         .map_err(|e| refused(&Error::Load(e)))?;
     programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
+    args.claims.check(&programs)?;
     let texts = Texts::of(loaded.module());
     let trial = Trial {
         args,
+        programs: &programs,
         texts: &texts,
         subject: args.claims.subject(&args.program).known(loaded.module()),
     };
     // What fails on the program as it is would kill everything.
-    if trial.first_failure(loaded.module())?.is_some() {
+    let bar = progress::count(args.json, "the program as it is", args.runs);
+    let as_it_is = trial.first_failure(loaded.module(), &|| bar.inc(1))?;
+    bar.finish_and_clear();
+    if as_it_is.is_some() {
         return Err(Exit::failed(format!(
             "{0} as it is does not pass: mend it first, or ask less of it; see: hawser swarm {0}",
             args.program
@@ -108,6 +113,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// What all mutants have in common.
 struct Trial<'a> {
     args: &'a Args,
+    programs: &'a Programs,
     texts: &'a Texts,
     subject: Subject<'a>,
 }
@@ -120,17 +126,24 @@ impl Trial<'_> {
             usize::from,
         );
         let bar = progress::count(self.args.json, "mutants", mutants.len() as u64);
+        let seeds = AtomicU64::new(0);
+        // A mutant that survives takes as long as a swarm: each seed shows that something goes on.
+        let show = || {
+            let run = seeds.fetch_add(1, Ordering::Relaxed) + 1;
+            bar.set_message(format!("mutants, {run} seeds run"));
+        };
         let next = AtomicUsize::new(0);
         let (results, done) = mpsc::channel();
         let mut fates = vec![Fate::NotTaken; mutants.len()];
         thread::scope(|scope| {
             for _ in 0..jobs {
-                let (results, next) = (results.clone(), &next);
+                let (results, next, show) = (results.clone(), &next, &show);
                 scope.spawn(move || {
                     while let Some(mutant) = mutants.get(next.load(Ordering::Relaxed)) {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         let mutant = mutants.get(number).unwrap_or(mutant);
-                        if number >= mutants.len() || results.send((number, self.fate(mutant))).is_err() {
+                        if number >= mutants.len() || results.send((number, self.fate(mutant, show))).is_err()
+                        {
                             break;
                         }
                     }
@@ -147,16 +160,16 @@ impl Trial<'_> {
         Ok(fates)
     }
 
-    fn fate(&self, (file, mutant): &(String, Mutant)) -> Result<Fate, Exit> {
+    fn fate(&self, (file, mutant): &(String, Mutant), show: &dyn Fn()) -> Result<Fate, Exit> {
         match self.texts.compile(file, mutant) {
             None => Ok(Fate::NotTaken),
-            Some(module) if self.first_failure(&module)?.is_some() => Ok(Fate::Killed),
+            Some(module) if self.first_failure(&module, show)?.is_some() => Ok(Fate::Killed),
             Some(_) => Ok(Fate::Survived),
         }
     }
 
-    /// The first seed that fails.
-    fn first_failure(&self, module: &programs::Module) -> Result<Option<u64>, Exit> {
+    /// The first seed that fails. `show` is called after each.
+    fn first_failure(&self, module: &programs::Module, show: &dyn Fn()) -> Result<Option<u64>, Exit> {
         let end = self.args.first.saturating_add(self.args.runs);
         for seed in self.args.first..end {
             let mut scenario = swarm::scenario(seed, &self.subject);
@@ -165,9 +178,10 @@ impl Trial<'_> {
                 sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
             }
             // One that cannot even begin is noticed, too.
-            if !mutants::run(module, &scenario, EVENTS_MAX).is_ok_and(|report| report.ok) {
+            if !mutants::run(self.programs, module, &scenario, EVENTS_MAX).is_ok_and(|report| report.ok) {
                 return Ok(Some(seed));
             }
+            show();
         }
         Ok(None)
     }

@@ -19,6 +19,9 @@ pub(crate) struct Args {
     engine: EngineArgs,
     #[command(flatten)]
     native: NativeArgs,
+    /// Watch the packets of each host by a program, as `hawser sim` did
+    #[arg(long, value_name = "FILE")]
+    watch: Option<String>,
     /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
@@ -38,6 +41,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         seed: Some(args.seed),
         engine: args.engine,
         native: args.native,
+        watch: args.watch.clone(),
         json: args.json,
         pcap: args.pcap.clone(),
         trace: args.trace.clone(),

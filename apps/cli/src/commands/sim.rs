@@ -33,6 +33,10 @@ pub(crate) struct Args {
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) native: NativeArgs,
+    /// Watch the packets of each host by a program, in place of the scenario's `watch`: its assertions are what they have
+    /// to meet (docs/testing-your-transport.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) watch: Option<String>,
     /// Print the report as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.show_topology {
         return topology::write(&scenario, path);
     }
+    scenario.watch = args.watch.clone().or(scenario.watch);
     let programs = Programs::default().with_native_files(args.native.allow_native);
     let opened = programs.open(sim::engine(&scenario), &scenario.program);
     opened.map_err(|error| of_file(&Error::Load(error)))?;
@@ -125,9 +130,13 @@ fn finish(args: &Args, report: &Report, why: Option<&Story>) -> Outcome {
         ""
     };
     let repeat = format!("{} --seed {}{engine}{native}", args.file.display(), report.seed);
+    let watch = args
+        .watch
+        .as_ref()
+        .map_or_else(String::new, |watch| format!(" --watch {watch}"));
     let options = why.map_or_else(String::new, Story::trace_options);
     Err(Exit::failed(format!(
-        "the run broke its promise; repeat it with: hawser replay {repeat}\nsee its last events with: hawser trace \
+        "the run broke its promise; repeat it with: hawser replay {repeat}{watch}\nsee its last events with: hawser trace \
          {repeat}{options}"
     )))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
-use hawser::sim::swarm::{self, Abilities, Ability, Carried, Delivery, Kind, Subject};
+use hawser::sim::swarm::{self, Abilities, Ability, Beside, Carried, Delivery, Kind, Subject, Value};
 use hawser::sim::{self, Report, Scenario, Shrunk, Story};
 use serde_json::json;
 
@@ -95,6 +95,38 @@ pub(crate) struct Claims {
     /// streams`, streams on which who opens them sends alone
     #[arg(long)]
     one_way: bool,
+    /// A program that watches the packets of each host: its assertions are what they have to meet
+    /// (docs/testing-your-transport.md)
+    #[arg(long, value_name = "FILE")]
+    watch: Option<String>,
+    /// A program that one of the hosts runs in a quarter of the seeds: a peer that does what the protocol permits
+    #[arg(long, value_name = "PROGRAM")]
+    peer: Option<String>,
+    /// How often the program sends each byte on purpose, at most, as one with redundancy does: its bounds of bytes and of
+    /// time are so many times as wide
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = parse_redundancy)]
+    redundancy: f64,
+    /// Values of a parameter, of which each host draws one: OFFER_ECN=true,false (repeatable)
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_vary)]
+    vary: Vec<Vary>,
+}
+
+/// A parameter, and the values of which each host draws one.
+type Vary = (String, Vec<Value>);
+
+fn parse_redundancy(text: &str) -> Result<f64, String> {
+    let times = text.parse().ok().filter(|times| (1.0..=100.0).contains(times));
+    times.ok_or_else(|| "it is a number from 1 to 100".to_owned())
+}
+
+fn parse_vary(text: &str) -> Result<Vary, String> {
+    let (name, values) = text.split_once('=').unwrap_or((text, ""));
+    let value = |value: &str| sim::param(&format!("{name}={value}")).map_err(|error| error.to_string());
+    let values: Vec<(String, Value)> = values.split(',').map(value).collect::<Result<_, _>>()?;
+    Ok((
+        name.to_owned(),
+        values.into_iter().map(|(_, value)| value).collect(),
+    ))
 }
 
 fn parse_carried(text: &str) -> Result<Carried, String> {
@@ -117,12 +149,31 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
 
 impl Claims {
     /// A program that claims this.
-    pub(crate) fn subject<'a>(&self, program: &'a str) -> Subject<'a> {
-        Subject::new(program, self.abilities()).carrying(Carried {
+    pub(crate) fn subject<'a>(&'a self, program: &'a str) -> Subject<'a> {
+        let carried = Carried {
             longest: self.longest,
             one_way: self.one_way,
             ..self.carries
-        })
+        };
+        let beside = Beside {
+            watch: self.watch.as_deref(),
+            peer: self.peer.as_deref(),
+            redundancy: self.redundancy,
+            vary: &self.vary,
+        };
+        Subject::new(program, self.abilities())
+            .carrying(carried)
+            .beside(beside)
+    }
+
+    /// The programs beside the one that is tried: each has to be there.
+    pub(crate) fn check(&self, programs: &Programs) -> Outcome {
+        for name in self.watch.iter().chain(&self.peer) {
+            programs
+                .open(None, name)
+                .map_err(|error| refused(&Error::Load(error)))?;
+        }
+        Ok(())
     }
 
     fn abilities(&self) -> Abilities {
@@ -173,6 +224,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     // The command line names it.
     let programs = Programs::default().with_native_files(true);
+    args.claims.check(&programs)?;
     let mut subject = args.claims.subject(&args.program);
     for engine in [engines.first, engines.second] {
         let loaded = programs

@@ -220,7 +220,7 @@ impl Interface {
     /// kernel has the host's addresses, which come and go.
     #[inline]
     pub(super) fn is_ours(&self, ip: &Ip) -> bool {
-        self.medium == Medium::Socket || self.owns(ip)
+        self.medium == Medium::Socket || self.overhears || self.owns(ip)
     }
 
     /// Whether `ip` is one of our addresses.

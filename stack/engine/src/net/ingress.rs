@@ -193,7 +193,7 @@ impl Interface {
     pub(super) fn is_a_peers(&self, ip: &[u8; 16]) -> bool {
         match self.medium {
             Medium::Socket => is_of_a_host(ip),
-            Medium::Ip | Medium::Ethernet(_) => is_unicast(ip) && !self.owns(ip),
+            Medium::Ip | Medium::Ethernet(_) => is_unicast(ip) && (self.overhears || !self.owns(ip)),
         }
     }
 

@@ -90,6 +90,8 @@ pub struct Interface {
     errors: TokenBucket,
     outgoing: Outgoing,
     counters: Counters,
+    /// Whether packets are taken whoever sent them to whomever.
+    overhears: bool,
 }
 
 impl Interface {
@@ -139,6 +141,7 @@ impl Interface {
             errors: TokenBucket::new(ERROR_BURST, ERROR_INTERVAL),
             outgoing: Outgoing::default(),
             counters: Counters::default(),
+            overhears: false,
         };
         let needs_neighbours = matches!(caps.medium, Medium::Ethernet(_));
         match interface
@@ -159,6 +162,20 @@ impl Interface {
     /// The wire has taken the first `count` of [`Interface::outgoing`].
     pub fn sent(&mut self, count: usize) {
         self.outgoing.sent(count);
+    }
+
+    /// Takes all packets from now on, also those that an own address sends and those to other hosts.
+    pub fn overhear(&mut self) {
+        self.overhears = true;
+    }
+
+    /// The MTU of the path back to the sender of a received packet, in bytes; 0 where this host is its sender, which an
+    /// interface sees alone that overhears.
+    pub(crate) fn path_back(&self, src: [u8; 16]) -> u32 {
+        match self.overhears && self.owns(&src) {
+            true => 0,
+            false => self.path_mtu(src),
+        }
     }
 
     /// The largest packet in bytes that is not known to be too big for the path to `dst`.

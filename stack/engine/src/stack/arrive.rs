@@ -344,7 +344,7 @@ impl Stack {
         };
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
         chains.state.counters.inputs += 1;
-        arrival.net.path_mtu = self.interface.path_mtu(arrival.net.src_ip);
+        arrival.net.path_mtu = self.interface.path_back(arrival.net.src_ip);
         let packet = Packet {
             net: &arrival.net,
             head: arrival.buffer.head,

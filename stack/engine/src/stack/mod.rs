@@ -341,6 +341,12 @@ impl Stack {
         self.interface.counters()
     }
 
+    /// Takes all packets from now on, also those that an own address sends and those to other hosts: for a program that
+    /// watches. Of a packet that an own address sends, its parser sees a path back of 0 bytes.
+    pub fn overhear(&mut self) {
+        self.interface.overhear();
+    }
+
     /// The text of the last assert or invariant that was false.
     #[must_use]
     pub fn last_assert(&self) -> Option<&str> {

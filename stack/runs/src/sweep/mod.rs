@@ -382,9 +382,8 @@ enum Unknown {
 impl Known<'_> {
     /// Digests of all that a scenario reads, in a stated order.
     fn of(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, Unknown> {
-        let programs = scenario.host.iter().filter_map(|host| host.program.as_ref());
         let mut digests = Vec::new();
-        for name in [&scenario.program].into_iter().chain(programs) {
+        for name in scenario.programs() {
             digests.push(self.program(name)?);
         }
         let calls = scenario.flow.iter().filter_map(|flow| flow.calls.as_ref());

@@ -174,7 +174,13 @@ pub(super) const RULES: &[Rule] = &[
     // The model for a fuzzer runs a real program.
     Rule {
         from: "interact/socket",
-        to: &["interact/bus", "stack/engine", "stack/load", "stack/net"],
+        to: &[
+            "interact/bus",
+            "stack/engine",
+            "stack/load",
+            "stack/net",
+            "lang/syntax",
+        ],
     },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
     Rule {
@@ -220,7 +226,14 @@ pub(super) const RULES: &[Rule] = &[
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
         from: "targets/sim",
-        to: &["targets/scenario", "stack/verbs", "stack/engine", "lang/ir"],
+        to: &[
+            "targets/scenario",
+            "stack/verbs",
+            "stack/engine",
+            "lang/ir",
+            // Names of a scenario are shown as names of a program are.
+            "lang/syntax",
+        ],
     },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
     Rule {

@@ -1,0 +1,168 @@
+//! Watchers of the wire: beside each host a program that is given all that the host sends and receives, in this order,
+//! and whose assertions are what packets have to meet.
+//!
+//! A watcher is a program like others, on a stack of its own that has the host's addresses and
+//! [overhears](hawser_engine::net::Interface::overhear). Invariant: what it sends goes nowhere, so a run is the same
+//! without it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::program::Program;
+use hawser_engine::{ConfigError, Stack, StackConfig};
+use hawser_syntax::OneLine;
+use hawser_time::Instant;
+
+use crate::build::{Resolve, RunError, START};
+use crate::frame::Frame;
+use crate::rng::Rng;
+use crate::scenario::Scenario;
+use crate::segment;
+use crate::wire::SimWire;
+use crate::world::{Fate, Sight, Watcher};
+
+/// The watchers of all hosts.
+#[derive(Clone)]
+pub(crate) struct Watchers(Rc<RefCell<BTreeMap<usize, Beside>>>);
+
+impl Watchers {
+    /// Those that a scenario asks for; none where it names no program for them.
+    ///
+    /// # Errors
+    /// When the program cannot be had, or no stack takes it.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        seed: u64,
+        resolve: Resolve<'_>,
+    ) -> Result<Option<Watchers>, RunError> {
+        let Some(name) = &scenario.watch else {
+            return Ok(None);
+        };
+        let program = resolve(name, &[]).map_err(|error| RunError::Program {
+            name: name.clone(),
+            error,
+        })?;
+        let mut of_hosts = BTreeMap::new();
+        for (number, host) in scenario.host.iter().enumerate() {
+            let interface = InterfaceConfig {
+                addresses: host.parsed_addresses(number)?,
+                gateways: Vec::new(),
+                mtu: host.mtu,
+            };
+            let label = format!("watcher/{}", host.name);
+            let config = StackConfig::new(interface, Rng::new(seed, &label).bits());
+            let beside = Beside::new(&host.name, host.mtu, &program, config);
+            let beside = beside.map_err(|error| RunError::Stack {
+                host: host.name.clone(),
+                error,
+            })?;
+            of_hosts.insert(number, beside);
+        }
+        Ok(Some(Watchers(Rc::new(RefCell::new(of_hosts)))))
+    }
+
+    /// Shows them what becomes of packets, before `others` see it. `ends` are the nodes to which the pipes lead.
+    pub(crate) fn seeing(&self, ends: Vec<usize>, mut others: Option<Watcher>) -> Watcher {
+        let watchers = self.clone();
+        Box::new(move |sight| {
+            let host = match (sight.fate, sight.pipe) {
+                (Fate::Sent, _) => Some(sight.from),
+                (Fate::Delivered, Some(pipe)) => ends.get(pipe).copied(),
+                _ => None,
+            };
+            let mut of_hosts = watchers.0.borrow_mut();
+            if let Some(beside) = host.and_then(|host| of_hosts.get_mut(&host)) {
+                beside.see(sight);
+            }
+            if let Some(others) = &mut others {
+                others(sight);
+            }
+        })
+    }
+
+    /// What packets did not meet, a line for each host.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let of_hosts = self.0.borrow();
+        of_hosts.values().filter_map(Beside::failure).collect()
+    }
+}
+
+/// The watcher of a host.
+struct Beside {
+    host: String,
+    stack: Stack,
+    wire: SimWire,
+    first: Option<First>,
+}
+
+/// The first false assertion of a watcher.
+struct First {
+    at: Instant,
+    /// The packet's number in a capture.
+    packet: u64,
+    is_sent: bool,
+    text: String,
+}
+
+impl Beside {
+    fn new(
+        host: &str,
+        mtu: u32,
+        program: &Arc<dyn Program>,
+        config: StackConfig,
+    ) -> Result<Beside, ConfigError> {
+        let wire = SimWire::new(mtu);
+        let mut stack = Stack::new(
+            Arc::clone(program),
+            config,
+            hawser_engine::wire::Wire::caps(&wire),
+        )?;
+        stack.overhear();
+        Ok(Beside {
+            host: host.to_owned(),
+            stack,
+            wire,
+            first: None,
+        })
+    }
+
+    fn see(&mut self, sight: &Sight<'_>) {
+        for frame in segment::cut(sight.frame.clone()) {
+            self.take(sight, frame);
+        }
+    }
+
+    fn take(&mut self, sight: &Sight<'_>, frame: Frame) {
+        self.wire.arrive(sight.at, frame);
+        // What it would send, and what it cannot do, is not looked at: assertions count.
+        let _ = self.stack.poll(sight.at, &mut self.wire);
+        self.wire.sent().for_each(drop);
+        if self.first.is_none() && self.stack.counters().asserts > 0 {
+            self.first = Some(First {
+                at: sight.at,
+                packet: sight.frame.number,
+                is_sent: sight.fate == Fate::Sent,
+                text: self.stack.last_assert().unwrap_or("unknown").to_owned(),
+            });
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        let First {
+            at,
+            packet,
+            is_sent,
+            text,
+        } = self.first.as_ref()?;
+        let way = if *is_sent { "sent" } else { "received" };
+        let seconds = (*at - START).as_secs_f64();
+        let count = self.stack.counters().asserts;
+        Some(format!(
+            "watcher of host {}: false at {seconds:.9} s, of packet {packet} that it {way}: `{text}` ({count} false in all)",
+            OneLine(&self.host)
+        ))
+    }
+}
