@@ -7,6 +7,7 @@ mod debug;
 mod demo;
 mod dissector;
 mod engines;
+mod escapes;
 mod everybody;
 mod exit_codes;
 mod growth;

@@ -2,6 +2,8 @@
 
 pub mod plot;
 
+use hawser_syntax::OneLine;
+
 /// A document of this size in pixels, on white, around elements that are written already.
 #[must_use]
 pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
@@ -12,9 +14,11 @@ pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
     )
 }
 
-/// A text as the content of an element.
+/// A text as the content of an element, in one line. What acts on terminals or turns text around is shown as escapes:
+/// XML has no control characters.
 #[must_use]
 pub fn escape(text: &str) -> String {
+    let text = OneLine(text).to_string();
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -23,7 +23,7 @@ pub(crate) fn tables(module: &Module) -> Result<String, Unsupported> {
     let name = identifier(&module.name);
     let mut text = format!(
         "-- The headers of {} for Wireshark, printed by `hawser dissector`.\n\n{PRELUDE}\nlocal program = {{\n",
-        module.name.replace('\n', " ")
+        module.name.escape_default()
     );
     line(&mut text, 1, &format!("name = \"mtp_{name}\","));
     line(&mut text, 1, &format!("title = {},", quoted(&module.name)));

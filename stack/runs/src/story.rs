@@ -2,6 +2,7 @@
 //!
 //! A run is exact, so it is run once more with its events observed: a run that goes well pays nothing for this.
 
+use hawser_syntax::{OneLine, Printable};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -341,7 +342,9 @@ impl fmt::Display for Story {
         }
         lines.extend(shown.iter().flat_map(Happening::lines));
         lines.extend(self.note.iter().map(|note| format!("  {note}")));
-        f.write_str(&lines.join("\n"))
+        let (why, lines) = lines.split_at(1);
+        write!(f, "{}", Printable(&why[0]))?;
+        lines.iter().try_for_each(|line| write!(f, "\n{}", OneLine(line)))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Lines of JSON, written by hand: most of a long trace is this, and a general serializer took three times as long.
 //! A test compares them with what `serde` makes of the same.
 
+use hawser_syntax::Printable;
+use serde::Serialize;
 use std::io::Write;
 
 use crate::digits::{number, signed};
@@ -19,7 +21,7 @@ impl Event {
 impl Sent {
     /// Appends it as a JSON object on a line.
     pub fn json(&self, to: &mut Vec<u8>) {
-        serde_json::to_writer(&mut *to, self).expect("names are text, and memory takes all");
+        general(self, to);
         to.push(b'\n');
     }
 }
@@ -95,7 +97,7 @@ fn list<T>(items: &[T], to: &mut Vec<u8>, print: impl Fn(&T, &mut Vec<u8>)) {
 /// A string in its quotes.
 fn string(text: &str, to: &mut Vec<u8>) {
     to.push(b'"');
-    let is_plain = |byte: &u8| *byte >= b' ' && *byte != b'"' && *byte != b'\\';
+    let is_plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'"' && *byte != b'\\';
     if text.as_bytes().iter().all(is_plain) {
         to.extend_from_slice(text.as_bytes());
     } else {
@@ -104,20 +106,17 @@ fn string(text: &str, to: &mut Vec<u8>) {
     to.push(b'"');
 }
 
+/// The inside of a string that has more than plain characters. What acts on terminals is escaped, too.
 #[cold]
 fn escaped(text: &str, to: &mut Vec<u8>) {
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => to.extend_from_slice(&[b'\\', byte]),
-            0x08 => to.extend_from_slice(b"\\b"),
-            0x0c => to.extend_from_slice(b"\\f"),
-            b'\n' => to.extend_from_slice(b"\\n"),
-            b'\r' => to.extend_from_slice(b"\\r"),
-            b'\t' => to.extend_from_slice(b"\\t"),
-            ..b' ' => write!(to, "\\u{byte:04x}").expect("memory takes all"),
-            _ => to.push(byte),
-        }
-    }
+    let quoted = serde_json::to_string(text).expect("text is serializable");
+    write!(to, "{}", Printable(&quoted[1..quoted.len() - 1])).expect("memory takes all");
+}
+
+/// Appends what is rare by the general serializer.
+fn general(value: &impl Serialize, to: &mut Vec<u8>) {
+    let text = serde_json::to_string(value).expect("names are text");
+    write!(to, "{}", Printable(text)).expect("memory takes all");
 }
 
 fn line(line: &Line, to: &mut Vec<u8>) {
@@ -194,7 +193,7 @@ fn counted(counts: &[Count], to: &mut Vec<u8>) {
 }
 
 fn decoded(packet: &Decoded, to: &mut Vec<u8>) {
-    serde_json::to_writer(&mut *to, packet).expect("names are text, and memory takes all");
+    general(packet, to);
 }
 
 fn value(value: &Value, to: &mut Vec<u8>) {
@@ -320,7 +319,10 @@ mod tests {
             let mut line = Vec::new();
             event(&shown, &mut line);
             let expected = serde_json::to_string(&shown).expect("it is serializable");
-            assert_eq!(String::from_utf8(line).expect("text"), expected + "\n");
+            assert_eq!(
+                String::from_utf8(line).expect("text"),
+                format!("{}\n", Printable(expected))
+            );
         }
     }
 }

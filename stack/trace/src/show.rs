@@ -1,6 +1,7 @@
 //! An event as text: a line for the event, then a line for each thing that came of it, with its place in the
 //! source at the end.
 
+use hawser_syntax::OneLine;
 use std::fmt;
 use std::io::Write;
 
@@ -15,6 +16,7 @@ const PLACES: usize = 88;
 impl Event {
     /// Appends it as text, without an end of line.
     pub fn text(&self, to: &mut Vec<u8>) {
+        let begin = to.len();
         seconds(self.at_ns, 14, to);
         for word in [self.host.as_str(), self.source, self.event.as_str()] {
             to.push(b' ');
@@ -33,8 +35,11 @@ impl Event {
         if let Some(context) = &self.context {
             print(to, format_args!("  on {context}"));
         }
+        one_line(to, begin);
         if let Some(packet) = &self.packet {
-            print(to, format_args!("\n    received {packet}"));
+            line(to, &Line::default(), |to| {
+                print(to, format_args!("received {packet}"))
+            });
         }
         if !self.processors.is_empty() {
             processors(to, &self.processors);
@@ -51,7 +56,9 @@ impl Event {
             });
         }
         if let Some(created) = &self.created {
-            print(to, format_args!("\n    created {created}"));
+            line(to, &Line::default(), |to| {
+                print(to, format_args!("created {created}"))
+            });
         }
         for instruction in &self.instructions {
             line(to, &instruction.line, |to| {
@@ -91,11 +98,13 @@ impl fmt::Display for Event {
 impl Sent {
     /// Appends it as text, without an end of line.
     fn text(&self, to: &mut Vec<u8>) {
+        let begin = to.len();
         seconds(self.at_ns, 14, to);
         print(to, format_args!(" {} sent packet {}", self.host, self.packet));
         if let Some(flow) = self.flow {
             print(to, format_args!("  flow {flow}"));
         }
+        one_line(to, begin);
         line(to, &self.line, |to| {
             print(to, format_args!("event {}: {}", self.number, self.decoded));
         });
@@ -156,6 +165,16 @@ fn line(to: &mut Vec<u8>, place: &Line, content: impl FnOnce(&mut Vec<u8>)) {
         to.extend_from_slice(place.file.as_bytes());
         to.push(b':');
         number(place.line.into(), to);
+    }
+    one_line(to, begin);
+}
+
+/// Shows what acts on terminals, and ends of lines, as escapes in what was appended since a place: names are anybody's.
+fn one_line(to: &mut Vec<u8>, begin: usize) {
+    if to[begin..].iter().any(|byte| !(b' '..=b'~').contains(byte)) {
+        let text = String::from_utf8_lossy(&to[begin..]).into_owned();
+        to.truncate(begin);
+        print(to, format_args!("{}", OneLine(text)));
     }
 }
 

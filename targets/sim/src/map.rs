@@ -1,5 +1,6 @@
 //! A scenario's network as something to draw: which nodes there are, in rows, and what lies between them.
 
+use hawser_syntax::OneLine;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
@@ -165,6 +166,7 @@ fn label(link: &Link) -> String {
 
 /// A text as Graphviz quotes it.
 fn quoted(text: &str) -> String {
+    let text = OneLine(text).to_string();
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

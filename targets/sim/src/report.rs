@@ -1,5 +1,6 @@
 //! What came of a run: for people as text, for programs as JSON.
 
+use hawser_syntax::OneLine;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -274,7 +275,13 @@ impl fmt::Display for Report {
         } else {
             &self.name
         };
-        writeln!(f, "{title}: {} (seed {})", self.program, self.seed)?;
+        writeln!(
+            f,
+            "{}: {} (seed {})",
+            OneLine(title),
+            OneLine(&self.program),
+            self.seed
+        )?;
         self.flows.iter().try_for_each(|flow| write!(f, "{flow}"))?;
         self.slowdown
             .iter()
@@ -308,7 +315,9 @@ impl fmt::Display for FlowReport {
         } = self;
         writeln!(
             f,
-            "flow {flow} {app} {from} -> {to}:{port}{}",
+            "flow {flow} {app} {} -> {}:{port}{}",
+            OneLine(from),
+            OneLine(to),
             if self.ok { "" } else { " FAILED" }
         )?;
         for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
@@ -378,7 +387,12 @@ impl fmt::Display for Times {
 
 impl fmt::Display for SwitchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "switch {}: {} frames forwarded", self.switch, self.forwarded)?;
+        write!(
+            f,
+            "switch {}: {} frames forwarded",
+            OneLine(&self.switch),
+            self.forwarded
+        )?;
         let mut dropped = self.dropped.iter();
         dropped.try_for_each(|(reason, count)| write!(f, ", {count} dropped ({reason})"))
     }
@@ -396,7 +410,10 @@ impl fmt::Display for LinkReport {
         } = self;
         write!(
             f,
-            "link {link} {from} -> {to}: {sent} frames sent, {delivered} delivered"
+            "link {} {} -> {}: {sent} frames sent, {delivered} delivered",
+            OneLine(link),
+            OneLine(from),
+            OneLine(to)
         )?;
         self.dropped
             .iter()

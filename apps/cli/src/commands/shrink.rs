@@ -12,6 +12,7 @@ use super::sim::not_run;
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
+use crate::terminal::write_text;
 
 /// Make a failing scenario as small as it can be
 ///
@@ -123,12 +124,11 @@ pub(super) fn summary(shrunk: &Shrunk) -> String {
 /// Writes a scenario; the paths of its programs become relative to its file, or absolute.
 pub(super) fn save(path: &Path, scenario: &Scenario) -> Result<(), Exit> {
     let mut saved = scenario.clone();
-    let programs = saved.host.iter_mut().filter_map(|host| host.program.as_mut());
-    for program in programs.chain([&mut saved.program]) {
+    for program in saved.programs_mut() {
         *program = program_seen_from(path, program);
     }
     let text = saved.to_toml().map_err(Exit::failed)?;
-    std::fs::write(path, text).map_err(|e| Exit::environment(format!("cannot write {}: {e}", path.display())))
+    write_text(path, &text)
 }
 
 /// The program as a scenario in the file `save` names it: such a path is relative to that file.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::interact::parse_span;
+use hawser::lang::OneLine;
 use hawser::programs::Programs;
 use hawser::sim::{self, Report, Scenario, pcapng};
 use hawser::trace::{Event, Filter, Form, Printed, Sent};
@@ -16,6 +17,7 @@ use parking_lot::Mutex;
 use super::sim::not_run;
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
+use crate::terminal::Text;
 
 /// Show what each event of a simulated run did, with lines of the program
 ///
@@ -66,7 +68,7 @@ pub(crate) struct Args {
 
 /// Where events are printed.
 struct Output {
-    out: BufWriter<std::io::Stdout>,
+    out: Text<BufWriter<std::io::Stdout>>,
     is_json: bool,
     /// Room for a line.
     line: Vec<u8>,
@@ -141,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let mut filter = filter(args, &scenario)?;
     let output = Arc::new(Mutex::new(Output {
-        out: BufWriter::new(std::io::stdout()),
+        out: Text(BufWriter::new(std::io::stdout())),
         is_json: args.json,
         line: Vec::new(),
         events: 0,
@@ -217,10 +219,8 @@ fn capture(
                 host,
                 ..
             } = sent;
-            format!(
-                "{}:{} in event {number} of {host}, {source} {event}",
-                line.file, line.line
-            )
+            let place = format!("{}:{}", line.file, line.line);
+            OneLine(format!("{place} in event {number} of {host}, {source} {event}")).to_string()
         });
         if error.is_none() {
             *error = writer.packet(at, bytes, comment.as_deref()).err();

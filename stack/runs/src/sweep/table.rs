@@ -1,5 +1,6 @@
 //! The table of a sweep: a row for each task, a column for each figure.
 
+use hawser_syntax::OneLine;
 use std::fmt::Write as _;
 
 use hawser_sim::ScenarioError;
@@ -274,8 +275,9 @@ impl Table {
 
 /// Quoted where it must be.
 fn field(text: &str) -> String {
+    let text = OneLine(text).to_string();
     match text.contains(['"', ',', '\r', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+        false => text,
     }
 }

@@ -1,15 +1,19 @@
 //! Pictures of a run: a page, a drawing, tables.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
+use hawser::lang::{OneLine, Printable};
 use hawser::sim::{Limits, Picture, Queue, Report, Series, Window};
+
+use serde_json::Value;
 
 use super::{record, slowdown};
 use crate::exit::{Exit, Outcome};
+use crate::terminal::write_text;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -56,41 +60,48 @@ impl PictureArgs {
 
     pub(super) fn write(&self, picture: &Picture, report: &Report) -> Outcome {
         if let Some(path) = &self.html {
-            write(path, &html(picture)?)?;
+            write_text(path, &html(picture)?)?;
         }
         if let Some(path) = &self.svg {
-            write(path, &svg(picture, report))?;
+            write_text(path, &svg(picture, report))?;
         }
         if let Some(path) = &self.record {
-            write(path, &record::recording(picture)?)?;
+            write_text(path, &record::recording(picture)?)?;
         }
         if let Some(folder) = &self.csv {
             std::fs::create_dir_all(folder)
                 .map_err(|error| Exit::environment(format!("cannot make {}: {error}", folder.display())))?;
             for (name, table) in tables(picture) {
-                write(&folder.join(name), &table)?;
+                write_text(&folder.join(name), &table)?;
             }
             if let Some(table) = slowdown::table(report) {
-                write(&folder.join("slowdown.csv"), &table)?;
+                write_text(&folder.join("slowdown.csv"), &table)?;
             }
         }
         Ok(())
     }
 }
 
-fn write(path: &Path, text: &str) -> Outcome {
-    std::fs::write(path, text)
-        .map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))
-}
-
 /// The page, with all that it needs in it.
 fn html(picture: &Picture) -> Result<String, Exit> {
-    let data = serde_json::to_string(picture).map_err(Exit::failed)?;
+    let mut data = serde_json::to_value(picture).map_err(Exit::failed)?;
+    show_escapes(&mut data);
+    let data = data.to_string();
     // Nothing in the data ends the element that holds it.
     let data = data.replace('<', "\\u003c");
     let page = PAGE.replacen("/*STYLE*/", STYLE, 1);
     let page = page.replacen("/*SCRIPT*/", SCRIPT, 1);
     Ok(page.replacen("/*DATA*/", &data, 1))
+}
+
+/// Shows what acts on a reader's screen as escapes in all texts: a browser would undo those of JSON.
+fn show_escapes(data: &mut Value) {
+    match data {
+        Value::String(text) => *text = Printable(&*text).to_string(),
+        Value::Array(values) => values.iter_mut().for_each(show_escapes),
+        Value::Object(fields) => fields.values_mut().for_each(show_escapes),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn seconds(nanos: u64) -> String {
@@ -99,7 +110,7 @@ fn seconds(nanos: u64) -> String {
 
 /// A text as a cell of a table (RFC 4180).
 fn cell(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
+    format!("\"{}\"", OneLine(text).to_string().replace('"', "\"\""))
 }
 
 /// All tables, by the names of their files.

@@ -7,6 +7,7 @@ use hawser::interact::svg::{document, escape};
 use hawser::sim::{Map, Scenario};
 
 use crate::exit::{Exit, Outcome};
+use crate::terminal::write_text;
 
 /// Pixels from row to row, and the least from node to node.
 const ROW: f64 = 110.0;
@@ -29,8 +30,7 @@ pub(super) fn write(scenario: &Scenario, path: &Path) -> Outcome {
             return Err(Exit::input(message));
         }
     };
-    std::fs::write(path, text)
-        .map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))
+    write_text(path, &text)
 }
 
 /// Hosts at the bottom, and above them the switches, each row spread over the width.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hawser::lang::Printable;
 use hawser::sim::sweep::{Done, Task};
 
 use crate::exit::{Exit, Outcome};
@@ -41,8 +42,8 @@ impl Folder {
 
     /// Keeps a result. It is there as a whole or not at all, even when this ends in the middle.
     pub(super) fn keep(&self, done: &Done) -> Outcome {
-        let text = serde_json::to_vec(done).map_err(Exit::failed)?;
-        self.write(&self.result(&done.id), &text)
+        let text = serde_json::to_string(done).map_err(Exit::failed)?;
+        self.write(&self.result(&done.id), Printable(text).to_string().as_bytes())
     }
 
     /// Writes a file as a whole or not at all.

@@ -1,5 +1,6 @@
 //! What a sweep ends with: tables, drawings, and what failed.
 
+use hawser::lang::{OneLine, Printable};
 use hawser::sim::sweep::{Sweep, Table, Task};
 use serde_json::json;
 
@@ -18,8 +19,8 @@ pub(super) fn finish(
 ) -> Outcome {
     let table = sweep.table(tasks, &|task| folder.get(&task.id));
     folder.write(&folder.file("table.csv"), table.csv().as_bytes())?;
-    let rows = serde_json::to_vec_pretty(&table).map_err(Exit::failed)?;
-    folder.write(&folder.file("table.json"), &rows)?;
+    let rows = serde_json::to_string_pretty(&table).map_err(Exit::failed)?;
+    folder.write(&folder.file("table.json"), Printable(rows).to_string().as_bytes())?;
     for (name, svg) in picture::of(&table) {
         folder.write(&folder.file(&format!("{name}.svg")), svg.as_bytes())?;
     }
@@ -89,9 +90,10 @@ fn text(table: &Table) -> String {
         .cloned()
         .chain(["runs".into()])
         .chain(table.columns.iter().cloned());
+    let one_line = |text: &String| OneLine(text).to_string();
     let mut lines: Vec<Vec<String>> = vec![head.collect()];
     for group in table.groups() {
-        let mut line = group.choices.to_vec();
+        let mut line: Vec<String> = group.choices.iter().map(one_line).collect();
         line.push(group.runs.to_string());
         line.extend(group.figures.iter().map(|figure| match figure {
             None => "-".to_owned(),

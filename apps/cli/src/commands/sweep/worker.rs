@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::folder::Folder;
 use crate::exit::{Exit, Outcome};
+use crate::terminal::Text;
 
 /// What stands for this Hawser: with another one, results may be others.
 pub(super) fn revision() -> Result<String, Exit> {
@@ -79,7 +80,7 @@ pub(super) fn serve(sweep: &Sweep, planner: &mut Planner<'_>, programs: &Program
         }
         .map_err(Exit::failed)?;
         answer.push('\n');
-        let mut out = io::stdout().lock();
+        let mut out = Text(io::stdout().lock());
         out.write_all(answer.as_bytes())
             .and_then(|()| out.flush())
             .map_err(broken)?;

@@ -11,6 +11,7 @@ use hawser::interact::record::{Header, Line, Sample, What};
 use serde_json::Value;
 
 use crate::exit::Exit;
+use crate::terminal::Text;
 
 /// Flows whose states are followed; later ones are not.
 const MAX_FLOWS: usize = 4096;
@@ -259,7 +260,7 @@ impl Outputs {
                 recording.write(text.as_bytes())?;
             }
             if self.is_json {
-                match std::io::stdout().write_all(text.as_bytes()) {
+                match Text(std::io::stdout()).write_all(text.as_bytes()) {
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(true),
                     other => other.map_err(Exit::environment)?,
                 }
