@@ -8,7 +8,7 @@ use crate::exit::Exit;
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct EngineArgs {
     /// How the program runs: `interp` interprets it, `native` runs it as machine code. By default `.mtp`
-    /// files are interpreted, and built-in programs and `.so` files run as machine code
+    /// files are interpreted, but for long runs of a scenario, and built-in programs and `.so` files run as machine code
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<Engine>,
 }

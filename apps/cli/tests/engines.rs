@@ -302,3 +302,29 @@ fn a_wrong_program_is_not_built() {
     assert_eq!(ended(&run(&["build", &example(), "-o", "program.dll"])).0, 2);
     assert_eq!(ended(&run(&["swarm", "tcp", "--engine", "jit"])).0, 2);
 }
+
+/// The report's last line names the engine; both give the same trace, and a choice goes before it.
+#[test]
+fn a_long_run_is_machine_code_and_a_short_one_is_interpreted() {
+    let scenario = |bytes: &str| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("engines-{bytes}.toml"));
+        let text = format!(
+            "duration = '10min'\nprogram = '{}'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+             [[link]]\nbetween = ['a', 'b']\nboth = {{ rate = '1Gbit/s', delay = '10us' }}\n\
+             [[flow]]\nfrom = 'a'\nto = 'b'\nbulk = {{ bytes = '{bytes}' }}\n",
+            example()
+        );
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let last = |arguments: &[&str]| {
+        let text = good(arguments);
+        text.lines().last().expect("a line").to_owned()
+    };
+    let (short, long) = (scenario("64KiB"), scenario("32MiB"));
+    assert!(last(&["sim", &short]).ends_with(", engine interp"));
+    let chosen = last(&["sim", &long]);
+    assert!(chosen.ends_with(", engine native"), "{chosen}");
+    let interpreted = last(&["sim", &long, "--engine", "interp"]);
+    assert_eq!(chosen.replace("engine native", "engine interp"), interpreted);
+}

@@ -297,8 +297,8 @@ impl fmt::Display for Report {
         let (end, seconds, hash) = (self.end, self.seconds, &self.trace_hash);
         write!(
             f,
-            "{verdict}: {end} after {seconds:.6} s, {} events, trace {hash}",
-            self.events
+            "{verdict}: {end} after {seconds:.6} s, {} events, trace {hash}, engine {}",
+            self.events, self.engine
         )
     }
 }

@@ -7,8 +7,8 @@ mod topology;
 
 use std::path::{Path, PathBuf};
 
-use hawser::programs::{Error, Programs};
-use hawser::sim::{self, Report, RunError, Story};
+use hawser::programs::{Engine, Error, Programs};
+use hawser::sim::{self, Report, RunError, Scenario, Story};
 use serde::Serialize;
 
 use crate::engine::{EngineArgs, NativeArgs, of_file};
@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let programs = Programs::default().with_native_files(args.native.allow_native);
     let opened = programs.open(sim::engine(&scenario), &scenario.program);
     opened.map_err(|error| of_file(&Error::Load(error)))?;
+    choose_engine(&programs, &mut scenario, args.seed).map_err(not_run(&args.file))?;
     let capture = match &args.pcap {
         None => None,
         Some(path) => Some(
@@ -93,6 +94,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let why = sim::why(&programs, &scenario, &report).map_err(not_run(&args.file))?;
     finish(args, &report, why.as_ref())
+}
+
+/// Events of a run whose interpretation takes about as long as a compiler takes for its programs.
+const LONG: u64 = 40_000;
+
+/// Chooses machine code for programs of files whose run is long, where nobody has chosen. Both do the same. Without a
+/// compiler programs stay interpreted.
+fn choose_engine(programs: &Programs, scenario: &mut Scenario, seed: Option<u64>) -> Result<(), RunError> {
+    let is_text = scenario.programs().any(|name| name.ends_with(".mtp"));
+    if sim::engine(scenario).is_some() || !is_text || !sim::is_longer(programs, scenario, seed, LONG)? {
+        return Ok(());
+    }
+    let compiles = |name: &String| programs.open(Some(Engine::Native), name).is_ok();
+    if scenario.programs().all(compiles) {
+        sim::set_engine(scenario, Engine::Native);
+    }
+    Ok(())
 }
 
 /// Why the scenario of a file cannot be run: the file, and what is wrong.
