@@ -223,7 +223,7 @@ fn no_name_acts_on_a_terminal_from_a_file() {
     ] {
         let text = fs::read_to_string(place.folder.join(name)).expect("it is text");
         assert!(
-            text.contains("PLANTED") && text.contains("u202e"),
+            text.contains("PLANTED") && text.contains("202e"),
             "{name} has the names, escaped"
         );
     }

@@ -2,7 +2,6 @@
 
 pub mod plot;
 
-use hawser_syntax::OneLine;
 
 /// A document of this size in pixels, on white, around elements that are written already.
 #[must_use]
@@ -18,7 +17,11 @@ pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
 /// XML has no control characters.
 #[must_use]
 pub fn escape(text: &str) -> String {
-    let text = OneLine(text).to_string();
+    let shown = |letter: char| match letter {
+        '"' | '\'' | '\\' => letter.to_string(),
+        _ => letter.escape_debug().to_string(),
+    };
+    let text: String = text.chars().map(shown).collect();
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -1,6 +1,5 @@
 //! What is reported of hosts that call.
 
-use hawser_syntax::OneLine;
 use std::time::Duration;
 
 use hawser_time::{Instant, nanos};
@@ -100,7 +99,7 @@ pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStand
 /// Hosts whose applications cannot do their work, and why.
 pub(crate) fn failures(host: &Host) -> impl Iterator<Item = String> {
     let agents = host.agents().filter_map(|agent| agent.failure());
-    agents.map(|why| format!("host {}: {why}", OneLine(host.name())))
+    agents.map(|why| format!("host {}: {why}", host.name().escape_debug()))
 }
 
 /// Bytes of a caller's messages that were read, and of its replies.

@@ -1,6 +1,5 @@
 //! A scenario's network as something to draw: which nodes there are, in rows, and what lies between them.
 
-use hawser_syntax::OneLine;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
@@ -166,7 +165,11 @@ fn label(link: &Link) -> String {
 
 /// A text as Graphviz quotes it.
 fn quoted(text: &str) -> String {
-    let text = OneLine(text).to_string();
+    let shown = |letter: char| match letter {
+        '"' | '\'' | '\\' => letter.to_string(),
+        _ => letter.escape_debug().to_string(),
+    };
+    let text: String = text.chars().map(shown).collect();
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

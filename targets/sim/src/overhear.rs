@@ -13,7 +13,6 @@ use std::sync::Arc;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::{ConfigError, Stack, StackConfig};
-use hawser_syntax::OneLine;
 use hawser_time::Instant;
 
 use crate::build::{Resolve, RunError, START};
@@ -162,7 +161,7 @@ impl Beside {
         let count = self.stack.counters().asserts;
         Some(format!(
             "watcher of host {}: false at {seconds:.9} s, of packet {packet} that it {way}: `{text}` ({count} false in all)",
-            OneLine(&self.host)
+            self.host.escape_debug()
         ))
     }
 }

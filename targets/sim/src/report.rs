@@ -1,6 +1,5 @@
 //! What came of a run: for people as text, for programs as JSON.
 
-use hawser_syntax::OneLine;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -278,8 +277,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{}: {} (seed {})",
-            OneLine(title),
-            OneLine(&self.program),
+            title.escape_debug(),
+            self.program.escape_debug(),
             self.seed
         )?;
         self.flows.iter().try_for_each(|flow| write!(f, "{flow}"))?;
@@ -316,8 +315,8 @@ impl fmt::Display for FlowReport {
         writeln!(
             f,
             "flow {flow} {app} {} -> {}:{port}{}",
-            OneLine(from),
-            OneLine(to),
+            from.escape_debug(),
+            to.escape_debug(),
             if self.ok { "" } else { " FAILED" }
         )?;
         for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
@@ -390,7 +389,7 @@ impl fmt::Display for SwitchReport {
         write!(
             f,
             "switch {}: {} frames forwarded",
-            OneLine(&self.switch),
+            self.switch.escape_debug(),
             self.forwarded
         )?;
         let mut dropped = self.dropped.iter();
@@ -411,9 +410,9 @@ impl fmt::Display for LinkReport {
         write!(
             f,
             "link {} {} -> {}: {sent} frames sent, {delivered} delivered",
-            OneLine(link),
-            OneLine(from),
-            OneLine(to)
+            link.escape_debug(),
+            from.escape_debug(),
+            to.escape_debug()
         )?;
         self.dropped
             .iter()

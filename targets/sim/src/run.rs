@@ -1,6 +1,5 @@
 //! Runs a scenario and reports.
 
-use hawser_syntax::OneLine;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
@@ -330,7 +329,7 @@ fn leak(host: &Host, after: Span) -> Option<String> {
         format!(
             "host {}: {contexts} contexts of connections are left {after} after all have closed, {sending} bytes to \
              send and {receiving} received",
-            OneLine(host.name())
+            host.name().escape_debug()
         )
     })
 }
@@ -455,7 +454,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         failures.extend(
             host_faults(host)
                 .into_iter()
-                .map(|fault| format!("host {}: {fault}", OneLine(host.name()))),
+                .map(|fault| format!("host {}: {fault}", host.name().escape_debug())),
         );
     }
     let links: Vec<LinkReport> = built

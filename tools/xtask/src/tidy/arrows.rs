@@ -174,13 +174,7 @@ pub(super) const RULES: &[Rule] = &[
     // The model for a fuzzer runs a real program.
     Rule {
         from: "interact/socket",
-        to: &[
-            "interact/bus",
-            "stack/engine",
-            "stack/load",
-            "stack/net",
-            "lang/syntax",
-        ],
+        to: &["interact/bus", "stack/engine", "stack/load", "stack/net"],
     },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
     Rule {
@@ -226,14 +220,7 @@ pub(super) const RULES: &[Rule] = &[
     // What it runs is a crate of its own; its applications have queue pairs by the verbs.
     Rule {
         from: "targets/sim",
-        to: &[
-            "targets/scenario",
-            "stack/verbs",
-            "stack/engine",
-            "lang/ir",
-            // Names of a scenario are shown as names of a program are.
-            "lang/syntax",
-        ],
+        to: &["targets/scenario", "stack/verbs", "stack/engine", "lang/ir"],
     },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
     Rule {
