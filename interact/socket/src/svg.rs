@@ -2,7 +2,6 @@
 
 pub mod plot;
 
-
 /// A document of this size in pixels, on white, around elements that are written already.
 #[must_use]
 pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
