@@ -104,15 +104,16 @@ pub enum KernelError {
     /// A modification without a lease.
     #[error("a modification needs a lease: give how long it holds, up to {} s", crate::MAX_LEASE.as_secs())]
     NoLease,
-    /// A value that makes no sense.
-    #[error("{value} is no value for {}: {must}", variable.name())]
+    /// A value that is outside of its variable's bounds.
+    #[error(
+        "{value} is no value for {}: it must be from {} to {}", variable.name(), variable.bounds().start(),
+        variable.bounds().end()
+    )]
     Value {
         /// Of which variable.
         variable: Variable,
         /// What was given.
         value: u64,
-        /// What is allowed.
-        must: &'static str,
     },
     /// All places for leases are taken.
     #[error("{0} flows are under leases, and there is no room for more: let some expire")]

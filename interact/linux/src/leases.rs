@@ -4,6 +4,7 @@
 //! what a lease that is renewed is put together from. Its size is bounded; leases that are over make room.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -15,6 +16,13 @@ use crate::subscriptions::nanoseconds;
 /// How long a lease is at most: a process that means to go on renews it.
 pub const MAX_LEASE: Duration = Duration::from_secs(60);
 
+/// The lowest pace, bytes per second: a super-segment of 64 KiB in 100 ms. The kernel sets the departure of the
+/// next segment from the pace and the length of the last one, and the end of a lease does not take that back
+/// (`tcp_update_skb_after_send` in net/ipv4/tcp_output.c).
+const MIN_PACE: u64 = (64 << 10) * 10;
+/// The largest window that a lease can set, bytes: above any that TCP can have (RFC 7323, 2.3).
+const MAX_WINDOW: u64 = 1 << 30;
+
 /// What can be modified, of flows that our congestion control runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
@@ -24,7 +32,7 @@ pub enum Variable {
     Cwnd,
     /// The slow start threshold, bytes; two segments at least.
     Ssthresh,
-    /// The pace, bytes per second.
+    /// The pace, bytes per second; a super-segment of 64 KiB in 100 ms at least.
     PacingRate,
 }
 
@@ -39,6 +47,15 @@ impl Variable {
             Variable::Cwnd => "conn.cc.cwnd",
             Variable::Ssthresh => "conn.cc.ssthresh",
             Variable::PacingRate => "conn.cc.pacing_rate",
+        }
+    }
+
+    /// The values that a lease can set: within a second of its end the flow has the rate that it had before.
+    #[must_use]
+    pub fn bounds(self) -> RangeInclusive<u64> {
+        match self {
+            Variable::Cwnd | Variable::Ssthresh => 1..=MAX_WINDOW,
+            Variable::PacingRate => MIN_PACE..=u64::MAX,
         }
     }
 }
@@ -93,12 +110,8 @@ impl Leases {
         if lease.is_zero() || lease > MAX_LEASE {
             return Err(KernelError::NoLease);
         }
-        if value == 0 {
-            return Err(KernelError::Value {
-                variable,
-                value,
-                must: "it must be at least 1",
-            });
+        if !variable.bounds().contains(&value) {
+            return Err(KernelError::Value { variable, value });
         }
         let mut expired = Vec::new();
         if !self.of.contains_key(&flow) && self.of.len() >= self.max_flows {
@@ -184,10 +197,32 @@ mod tests {
             let refused = leases.grant_at(0, 1, Variable::Cwnd, 1000, lease);
             assert!(matches!(refused, Err(KernelError::NoLease)), "{lease:?}");
         }
-        assert!(matches!(
-            leases.grant_at(0, 1, Variable::Cwnd, 0, SECOND),
-            Err(KernelError::Value { .. })
-        ));
+    }
+
+    #[test]
+    fn a_value_outside_of_its_bounds_is_refused() {
+        let mut leases = Leases::new(4);
+        for variable in Variable::ALL {
+            let bounds = variable.bounds();
+            let beyond = [bounds.start().checked_sub(1), bounds.end().checked_add(1)];
+            for value in beyond.into_iter().flatten() {
+                let refused = leases.grant_at(0, 1, variable, value, SECOND);
+                assert!(
+                    matches!(refused, Err(KernelError::Value { .. })),
+                    "{variable:?} {value}"
+                );
+            }
+            for value in [*bounds.start(), *bounds.end()] {
+                leases
+                    .grant_at(0, 1, variable, value, SECOND)
+                    .expect("it is granted");
+            }
+        }
+        let refused = leases.grant_at(0, 1, Variable::PacingRate, 1, SECOND);
+        assert_eq!(
+            refused.expect_err("it is below the lowest pace").to_string(),
+            "1 is no value for conn.cc.pacing_rate: it must be from 655360 to 18446744073709551615"
+        );
     }
 
     #[test]
@@ -197,7 +232,7 @@ mod tests {
             .grant_at(0, 1, Variable::Cwnd, 1000, SECOND)
             .expect("granted");
         leases
-            .grant_at(5, 1, Variable::PacingRate, 7, 2 * SECOND)
+            .grant_at(5, 1, Variable::PacingRate, 700_000, 2 * SECOND)
             .expect("granted");
         let (flow, whole) = leases.next_staged_at(6).expect("it is staged");
         let whole = whole.expect("it holds");
@@ -216,7 +251,7 @@ mod tests {
         assert_eq!(
             whole.of[Variable::PacingRate as usize],
             RawTerm {
-                value: 7,
+                value: 700_000,
                 until: 2_000_000_005
             }
         );

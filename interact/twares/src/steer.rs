@@ -151,8 +151,8 @@ pub struct Steer<L, F> {
 struct Handles {
     window: VariableId,
     threshold: VariableId,
-    /// Where the provider lets its pace be set: Linux's TCP.
-    pace: Option<VariableId>,
+    /// The pace and the lowest that can be set, where the provider lets it be set: Linux's TCP.
+    pace: Option<(VariableId, u64)>,
 }
 
 impl<L, F> std::fmt::Debug for Steer<L, F> {
@@ -297,14 +297,11 @@ impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
         let variable = |name: &str| schema.variable(&format!("{}.conn.cc.{name}", schema.provider()));
-        let settable = |id: &VariableId| {
-            let access = schema
-                .variables()
-                .get(usize::from(id.0))
-                .map(|variable| &variable.access);
-            matches!(access, Some(Access::Modifiable { .. }))
+        let settable = |id: VariableId| match schema.variable_type(id)?.access {
+            Access::Modifiable { min, .. } => Some((id, min)),
+            _ => None,
         };
-        let pace = variable("pacing_rate").filter(settable);
+        let pace = variable("pacing_rate").and_then(settable);
         if let (Some(window), Some(threshold)) = (variable("cwnd"), variable("ssthresh")) {
             self.handles.insert(
                 source,
@@ -333,8 +330,8 @@ impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
             // round trip. A recovery goes down to the threshold (RFC 6937).
             hands.modify(target, handles.threshold, decision.window, self.options.lease);
             hands.modify(target, handles.window, decision.window, self.options.lease);
-            if let (Some(pace), Some(rate)) = (handles.pace, decision.pacing) {
-                hands.modify(target, pace, rate, self.options.lease);
+            if let (Some((pace, min)), Some(rate)) = (handles.pace, decision.pacing) {
+                hands.modify(target, pace, rate.max(min), self.options.lease);
             }
         }
     }

@@ -3,9 +3,6 @@
 use crate::{Capability, Event, Subject};
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
 
-/// Above what any window can be (RFC 7323, 2.3).
-const MAX_WINDOW: u64 = 1 << 30;
-
 /// States of a connection, numbered as our own TCP has them.
 const STATES: [&str; 10] = [
     "CLOSED",
@@ -125,10 +122,13 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
         name: format!("kernel.tcp.{}", event.name()),
         fields: event.fields().iter().map(field).collect(),
     };
-    let modifiable = |name: &str| {
-        let all = crate::Variable::ALL.into_iter();
-        all.filter(|v| !is_missing(Subject::Variable(*v)))
-            .any(|v| v.name() == name)
+    let access = |name: &str| {
+        let mut all = crate::Variable::ALL.into_iter();
+        let modifiable = all.find(|v| v.name() == name && !is_missing(Subject::Variable(*v)));
+        modifiable.map_or(Access::Observable, |variable| {
+            let (min, max) = variable.bounds().into_inner();
+            Access::Modifiable { min, max }
+        })
     };
     let variable = |name: &str| Variable {
         name: format!("kernel.tcp.{name}"),
@@ -137,17 +137,7 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
             "conn.state" => states(),
             _ => Kind::Number,
         },
-        access: match modifiable(name) {
-            true if name.ends_with("rate") => Access::Modifiable {
-                min: 1,
-                max: u64::MAX,
-            },
-            true => Access::Modifiable {
-                min: 1,
-                max: MAX_WINDOW,
-            },
-            false => Access::Observable,
-        },
+        access: access(name),
     };
     let variables = crate::State::NAMES.map(variable).into();
     let about = ABOUT.map(|(name, text)| (format!("kernel.tcp.{name}"), text.to_owned()));

@@ -1,6 +1,7 @@
 //! Linux's own TCP between two namespaces, watched and steered. Real root is needed: eBPF cannot be
 //! loaded in a user namespace. Where it cannot be loaded the tests print so and pass.
 
+mod bounds;
 mod events;
 mod filters;
 mod lifetime;
@@ -33,6 +34,8 @@ const TESTS: &[Test] = tests![
     steering::a_killed_process_leaves_no_control,
     steering::a_lost_control_is_not_replaced,
     steering::its_own_controller_is_no_worse,
+    bounds::after_a_lease_at_a_bound_a_flow_has_its_rate_back,
+    bounds::a_pace_below_the_lowest_is_refused,
     state::probe_agrees_with_ss,
     state::records_have_what_is_asked_for,
     state::live_sockets_are_reached,

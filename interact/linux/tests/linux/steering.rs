@@ -253,7 +253,7 @@ fn holder(lab: &Lab, what: &str, name: &str) -> TestResult<Process> {
 }
 
 /// Congestion controls of Linux itself that this machine has.
-fn own_controls() -> TestResult<Vec<String>> {
+pub(crate) fn own_controls() -> TestResult<Vec<String>> {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
     Ok(["cubic", "bbr"]
         .iter()
@@ -275,7 +275,7 @@ pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
         for (variable, value) in [
             (Variable::Cwnd, 5 * 1448),
             (Variable::Ssthresh, 5 * 1448),
-            (Variable::PacingRate, 500_000),
+            (Variable::PacingRate, 700_000),
         ] {
             kernel.modify(flow, variable, value, lease)?;
         }
