@@ -86,9 +86,10 @@ class Flow:
     local: Optional[str]
     remote: Optional[str]
     label: str
-    #: Of ``kernel.tcp``: the number of the network namespace; of the process that has the socket, where that is known,
-    #: the number and the command; the path of the control group.
+    #: Of ``kernel.tcp``: the number of the network namespace, and of the interface that the socket is bound to, if it is;
+    #: of the process that has the socket, where that is known, the number and the command; the path of the control group.
     namespace: Optional[int] = None
+    interface: Optional[int] = None
     pid: Optional[int] = None
     command: Optional[str] = None
     cgroup: Optional[str] = None

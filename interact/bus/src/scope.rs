@@ -55,7 +55,7 @@ struct End {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no condition: expected kind=PATTERN, label=PATTERN, local=ADDRESS[/BITS], \
-     local.port=PORT, remote=ADDRESS[/BITS], remote.port=PORT, namespace=NUMBER, pid=NUMBER, command=PATTERN \
+     local.port=PORT, remote=ADDRESS[/BITS], remote.port=PORT, namespace=NUMBER, interface=NUMBER, pid=NUMBER, command=PATTERN \
      or cgroup=PATTERN"
 )]
 pub struct RuleError(pub String);

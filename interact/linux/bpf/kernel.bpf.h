@@ -76,6 +76,8 @@ struct sock {
     u32 sk_pacing_status;
     unsigned long sk_pacing_rate;
     unsigned long sk_max_pacing_rate;
+    int sk_err;
+    int sk_err_soft;
 } relocated;
 
 struct inet_sock {
@@ -87,6 +89,7 @@ struct inet_connection_sock {
     u32 icsk_rto;
     u8 icsk_ca_state : 5;
     u8 icsk_retransmits;
+    u64 icsk_ca_priv[13]; // a congestion control's own
 } relocated;
 
 struct tcp_options_received {

@@ -80,6 +80,12 @@ struct settings {
 };
 struct settings settings SEC(".data.settings");
 
+// When the process last showed that it lives: CLOCK_MONOTONIC, nanoseconds; 0: it has ended.
+volatile u64 heartbeat SEC(".data.heartbeat");
+
+// How long after that its leases hold, nanoseconds.
+enum { LIFE = 800000000 };
+
 // Written by the programs alone: records that found no room, for each subscription.
 u64 lost[SUBSCRIPTIONS] SEC(".bss.lost");
 
@@ -115,6 +121,7 @@ struct flow {
     bool avoiding; // the window has reached ssthresh
     bool shut;     // the peer's window is closed
     u8 leased;     // which variables the process decides: bits in the order of `struct lease`
+    u64 began;       // when the connection was first seen: its SYN, where it asked; CLOCK_MONOTONIC, nanoseconds
     u64 stays_until; // before this, ours is not exchanged for `before` again, though nothing is leased
     char before[16]; // the congestion control that ours took the place of for a lease; empty: none
 };
@@ -212,6 +219,21 @@ struct {
     __type(value, struct standing);
 } standings SEC(".maps");
 
+// What becomes of a flow that is to be given our congestion control, in the order of `Outcome` in `src/reach.rs`.
+enum { UNVISITED, ADOPTED, FAILED, HELD, FINAL };
+
+struct adoption {
+    u32 outcome;
+    int error;
+    char name[16]; // what runs the flow, where that is the reason
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __type(key, u64); // the flow
+    __type(value, struct adoption);
+} adoptions SEC(".maps");
+
 // A request to the iterator over sockets, and its answer.
 struct request {
     u64 flow;
@@ -220,7 +242,7 @@ struct request {
     int error;
     u32 option;
     int number;
-    u32 final; // what runs the flow could not be given back to it
+    u32 unused;
     char text[16];
     struct {
         u32 snd_una, snd_nxt, snd_wnd, snd_cwnd, snd_ssthresh, snd_cwnd_clamp, mss, lost;

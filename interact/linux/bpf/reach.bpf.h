@@ -52,34 +52,70 @@ static __always_inline int option(struct tcp_sock *tp, struct request *request, 
     return bpf_setsockopt(tp, level, request->option, &value, sizeof(value));
 }
 
-// Gives a flow our congestion control for as long as something of it is leased.
-static __always_inline int adopt(struct tcp_sock *tp, struct request *request)
+static __always_inline bool is_ours(const char name[16])
 {
-    char name[16] = {0};
-    bool is_ours = true;
-
-    int error = bpf_getsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
-    if (error)
-        return error;
-    for (u32 i = 0; i < sizeof(name) && is_ours; i++) {
-        is_ours = name[i] == request->text[i];
+    for (u32 i = 0; i < 16; i++) {
+        if (name[i] != choices.congestion_control[i])
+            return false;
         if (!name[i])
             break;
     }
-    // To choose what runs it already changes nothing, and fails where it is offered no more: then it
-    // could not be put back.
-    error = is_ours ? 0 : bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
-    if (error) {
-        __builtin_memcpy(request->text, name, sizeof(name));
-        request->final = 1;
+    return true;
+}
+
+static __always_inline int choose(struct tcp_sock *tp, char name[16])
+{
+    return bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, 16);
+}
+
+// Finds what a flow is to go back to, and makes sure that it can: by choosing it, which changes nothing where it runs
+// the flow already, and fails where it is offered no more.
+static __always_inline int before_adoption(struct tcp_sock *tp, struct adoption *adoption, char own[16])
+{
+    int error = bpf_getsockopt(tp, SOL_TCP_, TCP_CONGESTION_, own, 16);
+    if (error)
         return error;
+    if (tp->inet_conn.icsk_ca_priv[NOTE_MARK] == NOTE) {
+        // A process like this one has the flow, and lives if what it named is offered still. Ours is this process's.
+        if (!is_ours(own) && !choose(tp, own)) {
+            adoption->outcome = HELD;
+            __builtin_memcpy(adoption->name, own, 16);
+            return -16 /* EBUSY */;
+        }
+        u64 name[2] = {tp->inet_conn.icsk_ca_priv[NOTE_NAME], tp->inet_conn.icsk_ca_priv[NOTE_NAME_END]};
+        if (name[0])
+            __builtin_memcpy(own, name, 16);
     }
-    error = bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, request->text, sizeof(request->text));
-    struct flow *flow = error || is_ours ? 0 : bpf_sk_storage_get(&flows, tp, 0, 0);
-    if (flow) {
-        __builtin_memcpy(flow->before, name, sizeof(name));
+    error = choose(tp, own);
+    if (error) {
+        adoption->outcome = FINAL;
+        __builtin_memcpy(adoption->name, own, 16);
+    }
+    return error;
+}
+
+// Gives a flow our congestion control for as long as something of it is leased.
+static __always_inline int adopt(struct tcp_sock *tp, struct adoption *adoption)
+{
+    struct flow *flow = bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    char own[16] = {0}, ours[16];
+
+    adoption->outcome = FAILED;
+    if (!flow)
+        return -12 /* ENOMEM */;
+    int error = flow->ours ? 0 : before_adoption(tp, adoption, own);
+    if (!error && !flow->ours && !is_ours(own)) {
+        for (u32 i = 0; i < sizeof(ours); i++)
+            ours[i] = choices.congestion_control[i];
+        // `begin` notes it in the socket.
+        __builtin_memcpy(flow->before, own, sizeof(own));
         flow->stays_until = bpf_ktime_get_ns() + ADOPTION;
+        error = choose(tp, ours);
+        if (error)
+            flow->before[0] = 0;
     }
+    if (!error)
+        adoption->outcome = ADOPTED;
     return error;
 }
 
@@ -105,8 +141,9 @@ int reach(struct bpf_iter__tcp *context)
     struct request *request = bpf_map_lookup_elem(&requests, &first);
     if (!request)
         return 0;
-    bool is_named = bpf_get_socket_cookie(sk) == request->flow;
-    if (!is_named && request->what != PUT_BACK)
+    u64 cookie = bpf_get_socket_cookie(sk);
+    struct adoption *adoption = request->what == ADOPT ? bpf_map_lookup_elem(&adoptions, &cookie) : 0;
+    if (cookie != request->flow && !adoption && request->what != PUT_BACK)
         return 0;
     struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
     if (!tp)
@@ -115,15 +152,18 @@ int reach(struct bpf_iter__tcp *context)
         put_back_idle(tp, request);
         return 0;
     }
+    if (adoption) {
+        adoption->error = adopt(tp, adoption);
+        return 0;
+    }
 
     int error = 0;
     switch (request->what) {
     case SET_CONGESTION_CONTROL:
-        error = bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, request->text, sizeof(request->text));
+        error = choose(tp, request->text);
         break;
     case SET_TCP_OPTION: error = option(tp, request, SOL_TCP_); break;
     case SET_SOCKET_OPTION: error = option(tp, request, SOL_SOCKET_); break;
-    case ADOPT: error = adopt(tp, request); break;
     case DESTROY: error = bpf_sock_destroy ? bpf_sock_destroy(sk) : -95 /* EOPNOTSUPP */; break;
     default: break;
     }

@@ -30,11 +30,12 @@ static __always_inline u32 segments(const struct tcp_sock *tp, u64 bytes)
     return count > 0x7fffffff ? 0x7fffffff : count;
 }
 
-// Copies a flow's lease; false when there is none, or when it is being replaced at this moment.
+// Copies a flow's lease; false when there is none, when it is being replaced at this moment, or when the process that
+// gave it does not live any more.
 static __always_inline bool lease_of(u64 cookie, struct lease *lease)
 {
     const struct lease *kept = bpf_map_lookup_elem(&leases, &cookie);
-    if (!kept)
+    if (!kept || bpf_ktime_get_ns() > heartbeat + LIFE)
         return false;
     *lease = *kept;
     u64 seal = lease->flow;
@@ -229,6 +230,21 @@ static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const
         emit(flow, tp, ROUND_TRIP, rtt, 0, 0);
 }
 
+// What a flow had before it was adopted, in the memory that the socket has for its congestion control: it is there
+// for as long as ours runs the flow, whichever process lives or dies.
+enum { NOTE_MARK, NOTE_NAME, NOTE_NAME_END };
+#define NOTE 0x6861777365722e31 // "hawser.1"
+
+static __always_inline void note_before(struct tcp_sock *tp, const struct flow *flow)
+{
+    u64 name[2];
+
+    __builtin_memcpy(name, flow->before, sizeof(name));
+    tp->inet_conn.icsk_ca_priv[NOTE_MARK] = NOTE;
+    tp->inet_conn.icsk_ca_priv[NOTE_NAME] = name[0];
+    tp->inet_conn.icsk_ca_priv[NOTE_NAME_END] = name[1];
+}
+
 SEC("struct_ops/begin")
 void BPF_PROG(begin, struct sock *sk)
 {
@@ -239,7 +255,7 @@ void BPF_PROG(begin, struct sock *sk)
     flow->ours = true;
     flow->una = tp->snd_una;
     flow->leased = 0;
-    flow->before[0] = 0;
+    note_before(tp, flow);
     flow->local_port = sk->__sk_common.skc_num;
     flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
     enrol(sk, flow);

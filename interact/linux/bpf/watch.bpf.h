@@ -58,6 +58,8 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
     if (!tp)
         return 0;
 
+    if (to == LINUX_SYN_SENT || (to == LINUX_ESTABLISHED && !flow->began))
+        flow->began = bpf_ktime_get_ns();
     if (to == LINUX_SYN_SENT || to == LINUX_ESTABLISHED) {
         flow->local_port = sk->__sk_common.skc_num;
         flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
@@ -75,7 +77,10 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
             publish(flow, tp, &occurrence);
     }
     if (to == LINUX_CLOSE) {
-        struct occurrence occurrence = {CLOSED, to, {0}};
+        u64 reason = sk->sk_err ? sk->sk_err : sk->sk_err_soft;
+        u64 duration = flow->began ? bpf_ktime_get_ns() - flow->began : 0;
+        bool established = from != LINUX_SYN_SENT && from != LINUX_SYN_RECV && from != LINUX_NEW_SYN_RECV;
+        struct occurrence occurrence = {CLOSED, to, {reason, duration, established}};
         if (wanted(CLOSED))
             publish(flow, tp, &occurrence);
         close_gates(flow->cookie);

@@ -136,9 +136,18 @@ pub(crate) struct RawRequest {
     pub(crate) error: i32,
     pub(crate) option: u32,
     pub(crate) number: i32,
-    pub(crate) is_final: u32,
+    pub(crate) unused: u32,
     pub(crate) text: [u8; 16],
     pub(crate) answer: RawAnswer,
+}
+
+/// `struct adoption`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawAdoption {
+    pub(crate) outcome: u32,
+    pub(crate) error: i32,
+    pub(crate) name: [u8; 16],
 }
 
 /// The answer in `struct request`.

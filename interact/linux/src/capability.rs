@@ -92,7 +92,11 @@ fn note(event: Event) -> &'static str {
         }
         Event::Timeout => "of established connections; again: since the last acknowledgment",
         Event::DuplicateAck => "the kernel itself counts selective acknowledgments instead",
-        Event::RecoveryBegan | Event::RecoveryEnded | Event::Closed => "",
+        Event::RecoveryBegan | Event::RecoveryEnded => "",
+        Event::Closed => {
+            "also of connections that were never established; duration counts from the SYN or the acceptance, 0: \
+             it began before this was loaded"
+        }
         Event::Retransmitted => "at is a sequence number; probes for a lost tail are among them",
         Event::AvoidanceBegan => "seen at an ACK",
         Event::StateChanged => "TIME-WAIT is not reported: the kernel keeps it outside of the connection",

@@ -139,6 +139,17 @@ pub enum KernelError {
         /// What runs it.
         name: String,
     },
+    /// Another process of this kind has the flow.
+    #[error(
+        "the flow {flow:#x} is held by another `hawser kernel`, whose congestion control {name:?} runs it: end its \
+         lease there, or wait for its end"
+    )]
+    Held {
+        /// The flow's socket cookie.
+        flow: u64,
+        /// The other's congestion control.
+        name: String,
+    },
     /// The flow is not run by our congestion control, or has ended.
     #[error("the flow {flow:#x} is not run by {ours:?}, or has ended: give it that first (`Kernel::adopt`)")]
     NotOurs {

@@ -25,7 +25,7 @@ pub enum Event {
     Retransmitted,
     /// The window reached the slow start threshold.
     AvoidanceBegan,
-    /// The connection is gone.
+    /// The connection is gone, or was never established.
     Closed,
     /// The connection went from one state of RFC 9293 to another.
     StateChanged,
@@ -80,7 +80,7 @@ impl Event {
         }
     }
 
-    /// The names of its fields, in the order of [`crate::Record::values`]. Spans are nanoseconds, amounts
+    /// The names of its fields, in the order of [`crate::Record::values`]. A reason is an `errno`, 0: none. Spans are nanoseconds, amounts
     /// bytes, places sequence numbers; states are numbered as in `state_t` of `transports/tcp/state.mtp`,
     /// 0 is no connection.
     #[must_use]
@@ -92,7 +92,8 @@ impl Event {
             Event::Timeout => &["again"],
             Event::DuplicateAck => &["count"],
             Event::RecoveryBegan => &["flight"],
-            Event::RecoveryEnded | Event::AvoidanceBegan | Event::Closed => &[],
+            Event::RecoveryEnded | Event::AvoidanceBegan => &[],
+            Event::Closed => &["reason", "duration", "established"],
             Event::StateChanged => &["from", "to"],
             Event::RoundTrip => &["sample"],
             Event::SegmentLost => &["at", "by_timeout"],

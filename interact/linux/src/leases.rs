@@ -179,7 +179,7 @@ impl Leases {
 }
 
 /// CLOCK_MONOTONIC, the clock of the programs, nanoseconds.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }

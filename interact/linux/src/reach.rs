@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::abi::RawRequest;
+use crate::abi::{RawAdoption, RawRequest};
 use crate::kernel::is_name;
 use crate::{Kernel, KernelError, Missing};
 
@@ -49,7 +49,7 @@ pub struct Inside {
 /// The order of the enumeration in `bpf/reach.bpf.h`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-enum Operation {
+pub(crate) enum Operation {
     Inspect,
     SetCongestionControl,
     SetTcpOption,
@@ -59,6 +59,14 @@ enum Operation {
     PutBack,
 }
 
+/// What becomes of a flow that is to be given our congestion control: the order of the enumeration in
+/// `bpf/maps.bpf.h`, behind a flow that was not met.
+const ADOPTED: u32 = 1;
+const HELD: u32 = 3;
+const FINAL: u32 = 4;
+/// The most flows that one visit to all sockets adopts.
+const ADOPTIONS: usize = 1024;
+
 /// `TCP_BPF_SNDCWND_CLAMP`, `TCP_BPF_RTO_MIN` (include/uapi/linux/bpf.h), `SO_MAX_PACING_RATE`.
 const SNDCWND_CLAMP: u32 = 1002;
 const RTO_MIN: u32 = 1004;
@@ -67,34 +75,42 @@ const MAX_PACING_RATE: u32 = 47;
 impl Kernel {
     /// Gives a live flow our congestion control for its leases: the first is to come within a second. When
     /// none holds any more, the one that ran the flow before is put back, by this process where it can, and
-    /// otherwise in the kernel at the flow's next ACK. To keep ours, [`Kernel::set`] it.
+    /// otherwise in the kernel at the flow's next ACK. The socket itself remembers which one that was, so that a flow
+    /// of a process that was killed gets back its own. To keep ours, [`Kernel::set`] it.
     ///
     /// # Errors
-    /// [`KernelError::Final`] when the one that runs it could not be put back; nothing is changed then.
-    /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
+    /// [`KernelError::Held`] when another process has the flow; [`KernelError::Final`] when the one that runs it could
+    /// not be put back; nothing is changed then. [`KernelError::NoFlow`], [`KernelError::Flow`],
+    /// [`KernelError::Missing`].
     pub fn adopt(&mut self, flow: u64) -> Result<(), KernelError> {
-        let ours = self
-            .congestion_control
-            .as_deref()
-            .ok_or(Missing::NoCongestionControl)?;
-        let done = self.ask(&RawRequest {
-            flow,
-            ..named(Operation::Adopt, ours)?
-        })?;
-        if done.is_final != 0 {
-            let name = done.text.split(|byte| *byte == 0).next().unwrap_or_default();
-            return Err(KernelError::Final {
-                flow,
-                name: String::from_utf8_lossy(name).into_owned(),
-            });
+        let mut adopted = self.adopt_all(&[flow])?;
+        adopted.pop().unwrap_or(Err(KernelError::NoFlow(flow)))
+    }
+
+    /// The same for several flows, by one visit to all sockets: what became of each.
+    ///
+    /// # Errors
+    /// [`KernelError::Missing`], or when the sockets cannot be visited.
+    pub fn adopt_all(&mut self, flows: &[u64]) -> Result<Vec<Result<(), KernelError>>, KernelError> {
+        if self.congestion_control.is_none() {
+            return Err(Missing::NoCongestionControl.into());
         }
-        carried_out(flow, done)?;
-        if self.adopted.len() >= self.max_adopted {
+        let mut all = Vec::with_capacity(flows.len());
+        for some in flows.chunks(ADOPTIONS) {
+            let outcomes = self.programs.adopt(some)?;
+            all.extend(
+                some.iter()
+                    .zip(outcomes)
+                    .map(|(flow, outcome)| adopted(*flow, outcome)),
+            );
+        }
+        if self.adopted.len() + flows.len() > self.max_adopted {
             // Those that are forgotten here are put back at their next ACK, or have ended.
             self.adopted.clear();
         }
-        self.adopted.insert(flow);
-        Ok(())
+        let ours = flows.iter().zip(&all).filter(|(_, adopted)| adopted.is_ok());
+        self.adopted.extend(ours.map(|(flow, _)| *flow));
+        Ok(all)
     }
 
     /// Gives back what was adopted, of all flows of which nothing is leased any more.
@@ -152,6 +168,22 @@ impl Kernel {
 
     fn ask(&mut self, request: &RawRequest) -> Result<RawRequest, KernelError> {
         self.programs.carry_out(request)
+    }
+}
+
+/// What became of a flow that was to be adopted.
+fn adopted(flow: u64, raw: RawAdoption) -> Result<(), KernelError> {
+    let name = raw.name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = String::from_utf8_lossy(name).into_owned();
+    match raw.outcome {
+        ADOPTED => Ok(()),
+        HELD => Err(KernelError::Held { flow, name }),
+        FINAL => Err(KernelError::Final { flow, name }),
+        _ if raw.error == 0 => Err(KernelError::NoFlow(flow)),
+        _ => Err(KernelError::Flow {
+            flow,
+            error: io::Error::from_raw_os_error(raw.error.wrapping_neg()),
+        }),
     }
 }
 

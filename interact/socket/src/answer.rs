@@ -94,7 +94,7 @@ pub(super) fn flow(target: Target, provider: &str, info: &FlowInfo) -> Value {
     });
     for (name, value) in &info.attributes {
         shown[name] = match value.parse::<u64>() {
-            Ok(number) if matches!(*name, "namespace" | "pid") => number.into(),
+            Ok(number) if matches!(*name, "namespace" | "interface" | "pid") => number.into(),
             _ => value.as_str().into(),
         };
     }

@@ -1,5 +1,8 @@
 //! Flows and their state, from the kernel itself by INET_DIAG: no eBPF, no privilege, no change to a flow.
 //!
+//! A flow is its socket's cookie and the interface that the socket is bound to, if any: two flows may have the same
+//! addresses and ports on two interfaces, and the kernel finds one that is bound by its interface alone.
+//!
 //! A [`Diagnostics`] sees the network namespace in which it was opened, or every one. Looking one flow up costs one
 //! exchange with the kernel, whatever the number of flows; the first query for a cookie that is not known
 //! lists all.
@@ -38,6 +41,8 @@ const REMEMBERED: usize = 65_536;
 pub struct Flow {
     /// Its socket's cookie: what it is called in [`crate::Record`] and everywhere else here.
     pub cookie: u64,
+    /// The interface that its socket is bound to (SO_BINDTODEVICE, a VRF, the link of link-local addresses); 0: none.
+    pub interface: u32,
     /// This end.
     pub local: SocketAddr,
     /// The other end.
@@ -58,8 +63,30 @@ pub struct Flow {
 #[derive(Debug)]
 pub struct Diagnostics {
     lines: Lines,
-    /// Which addresses in which namespace a cookie belongs to.
-    known: HashMap<u64, (u64, SocketAddr, SocketAddr)>,
+    /// Flows by their cookies, as they were listed last.
+    known: HashMap<u64, Identity>,
+}
+
+/// What the kernel finds a flow by.
+#[derive(Clone, Copy, Debug)]
+struct Identity {
+    namespace: u64,
+    local: SocketAddr,
+    remote: SocketAddr,
+    interface: u32,
+    cookie: u64,
+}
+
+impl From<&Flow> for Identity {
+    fn from(flow: &Flow) -> Identity {
+        Identity {
+            namespace: flow.namespace,
+            local: flow.local,
+            remote: flow.remote,
+            interface: flow.interface,
+            cookie: flow.cookie,
+        }
+    }
 }
 
 /// INET_DIAG in one network namespace.
@@ -89,7 +116,15 @@ impl Line {
 
     fn exchange(&mut self, request: Request, each: impl FnMut(Message<'_>)) -> Result<(), KernelError> {
         match self.socket.exchange(request, each) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // The socket is gone, or another has its addresses now.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle
+                ) =>
+            {
+                Ok(())
+            }
             other => other.map_err(|error| KernelError::system("ask INET_DIAG", error)),
         }
     }
@@ -133,9 +168,7 @@ impl Diagnostics {
             }
         }
         self.known.clear();
-        let known = flows
-            .iter()
-            .map(|flow| (flow.cookie, (flow.namespace, flow.local, flow.remote)));
+        let known = flows.iter().map(|flow| (flow.cookie, Identity::from(flow)));
         self.known.extend(known.take(REMEMBERED));
         Ok(flows)
     }
@@ -145,14 +178,12 @@ impl Diagnostics {
     /// # Errors
     /// [`KernelError::NoFlow`] when there is none of this cookie here.
     pub fn probe(&mut self, cookie: u64) -> Result<Flow, KernelError> {
-        if let Some(&(namespace, local, remote)) = self.known.get(&cookie) {
-            let found = self
-                .find_in(namespace, local, remote)?
-                .filter(|flow| flow.cookie == cookie);
-            if found.is_none() {
-                self.known.remove(&cookie);
+        if let Some(identity) = self.known.get(&cookie).copied() {
+            if let Some(flow) = self.find_by(&identity)? {
+                return Ok(flow);
             }
-            return found.ok_or(KernelError::NoFlow(cookie));
+            // It has ended, or its socket was bound to an interface meanwhile.
+            self.known.remove(&cookie);
         }
         self.flows()?
             .into_iter()
@@ -172,25 +203,24 @@ impl Diagnostics {
         Ok(all)
     }
 
-    /// The connection between two addresses, in the namespace in which this was opened.
+    /// The connection between two addresses, in the namespace in which this was opened; one that is bound to an
+    /// interface, too.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> Result<Option<Flow>, KernelError> {
-        self.find_in(self.lines.first().namespace, local, remote)
+        let namespace = self.lines.first().namespace;
+        let is_it = |flow: &Flow| (flow.namespace, flow.local, flow.remote) == (namespace, local, remote);
+        Ok(self.flows()?.into_iter().find(is_it))
     }
 
-    fn find_in(
-        &mut self,
-        namespace: u64,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> Result<Option<Flow>, KernelError> {
-        let Some(line) = self.lines.all_mut().find(|line| line.namespace == namespace) else {
+    fn find_by(&mut self, identity: &Identity) -> Result<Option<Flow>, KernelError> {
+        let mut lines = self.lines.all_mut();
+        let Some(line) = lines.find(|line| line.namespace == identity.namespace) else {
             return Ok(None);
         };
         let mut found = None;
-        line.ask(wire::one(local, remote), |flow| found = Some(flow))?;
+        line.ask(wire::one(identity), |flow| found = Some(flow))?;
         Ok(found)
     }
 }

@@ -1,11 +1,11 @@
 //! Messages of NETLINK_SOCK_DIAG about TCP: requests and flows (include/uapi/linux/inet_diag.h).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use hawser_host::netlink::{Attributes, Message, Request, u32_at, u64_at};
 use rustix::net::AddressFamily;
 
-use super::{Flow, State};
+use super::{Flow, Identity, State};
 
 /// NETLINK_SOCK_DIAG of <linux/netlink.h>.
 pub(super) const PROTOCOL: i32 = 4;
@@ -21,40 +21,46 @@ const INET_DIAG_CONG: u16 = 4;
 /// It comes unasked, since Linux 5.8.
 const INET_DIAG_CGROUP_ID: u16 = 21;
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
-/// INET_DIAG_NOCOOKIE: any cookie.
+/// INET_DIAG_NOCOOKIE: no cookie is asked for.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
+/// Bytes of `struct inet_diag_sockid`: ports, addresses, the interface, the cookie.
+const ID: usize = 48;
 /// Bytes of `struct inet_diag_msg`.
 const MESSAGE: usize = 72;
 
 /// Requests all connections of a family.
 pub(super) fn all(family: AddressFamily) -> Request {
-    request(family, NLM_F_DUMP, &[0; 36])
+    let mut id = [0; ID];
+    id[40..].copy_from_slice(&NO_COOKIE);
+    request(family, NLM_F_DUMP, &id)
 }
 
 /// Requests one connection.
-pub(super) fn one(local: SocketAddr, remote: SocketAddr) -> Request {
+pub(super) fn one(identity: &Identity) -> Request {
+    let Identity { local, remote, .. } = identity;
     let family = if local.is_ipv4() {
         AddressFamily::INET
     } else {
         AddressFamily::INET6
     };
-    let mut ends = [0; 36];
-    ends[..2].copy_from_slice(&local.port().to_be_bytes());
-    ends[2..4].copy_from_slice(&remote.port().to_be_bytes());
-    put_address(&mut ends[4..20], local.ip());
-    put_address(&mut ends[20..36], remote.ip());
-    request(family, 0, &ends)
+    let mut id = [0; ID];
+    id[..2].copy_from_slice(&local.port().to_be_bytes());
+    id[2..4].copy_from_slice(&remote.port().to_be_bytes());
+    put_address(&mut id[4..20], local.ip());
+    put_address(&mut id[20..36], remote.ip());
+    id[36..40].copy_from_slice(&identity.interface.to_ne_bytes());
+    id[40..44].copy_from_slice(&(identity.cookie as u32).to_ne_bytes());
+    id[44..].copy_from_slice(&((identity.cookie >> 32) as u32).to_ne_bytes());
+    request(family, 0, &id)
 }
 
-/// A `struct inet_diag_req_v2` with the ports and addresses of a `struct inet_diag_sockid`.
-fn request(family: AddressFamily, flags: i32, ends: &[u8; 36]) -> Request {
+/// A `struct inet_diag_req_v2` with a `struct inet_diag_sockid`.
+fn request(family: AddressFamily, flags: i32, id: &[u8; ID]) -> Request {
     let mut request = Request::new(SOCK_DIAG_BY_FAMILY, flags);
     request.put(&[family.as_raw() as u8, TCP, EXTENSIONS, 0]);
     request.put(&CONNECTED.to_ne_bytes());
-    request.put(ends);
-    request.put(&[0; 4]); // any interface
-    request.put(&NO_COOKIE);
+    request.put(id);
     request
 }
 
@@ -77,10 +83,12 @@ pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
     let remote = address(body, family, 24)?;
     let port = |at: usize| Some(u16::from_be_bytes([*body.get(at)?, *body.get(at + 1)?]));
     let cookie = u64::from(u32_at(body, 44)?) | u64::from(u32_at(body, 48)?) << 32;
+    let interface = u32_at(body, 40)?;
     let mut flow = Flow {
         cookie,
-        local: SocketAddr::new(local, port(4)?),
-        remote: SocketAddr::new(remote, port(6)?),
+        interface,
+        local: end(local, port(4)?, interface),
+        remote: end(remote, port(6)?, interface),
         congestion_control: String::new(),
         namespace: 0,
         inode: u32_at(body, 68)?,
@@ -100,6 +108,16 @@ pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
     }
     flow.state.set_linux_state(linux_state);
     Some(flow)
+}
+
+/// An end of a connection; a link-local address counts on its interface alone (RFC 4007, 6).
+fn end(address: IpAddr, port: u16, interface: u32) -> SocketAddr {
+    match address {
+        IpAddr::V6(address) if address.is_unicast_link_local() => {
+            SocketAddrV6::new(address, port, 0, interface).into()
+        }
+        address => SocketAddr::new(address, port),
+    }
 }
 
 fn address(body: &[u8], family: AddressFamily, at: usize) -> Option<IpAddr> {
@@ -130,6 +148,7 @@ mod tests {
         body[4..8].copy_from_slice(&[0, 80, 0x30, 0x39]); // ports 80, 12345
         body[8..12].copy_from_slice(&[10, 0, 0, 1]);
         body[24..28].copy_from_slice(&[10, 0, 0, 2]);
+        body[40..44].copy_from_slice(&7_u32.to_ne_bytes());
         body[44..52].copy_from_slice(&0x0102_0304_0506_0708_u64.to_le_bytes());
         body[68..72].copy_from_slice(&4711_u32.to_ne_bytes());
         body.extend([9, 0, INET_DIAG_CONG as u8, 0]);
@@ -145,9 +164,20 @@ mod tests {
         let flow = flow(message(&body())).expect("a flow");
         assert_eq!(flow.local, "10.0.0.1:80".parse().expect("an address"));
         assert_eq!(flow.remote, "10.0.0.2:12345".parse().expect("an address"));
-        assert_eq!(flow.cookie, 0x0102_0304_0506_0708);
+        assert_eq!((flow.cookie, flow.interface), (0x0102_0304_0506_0708, 7));
         assert_eq!(flow.congestion_control, "reno");
         assert_eq!((flow.state.state, flow.inode, flow.cgroup), (3, 4711, 77));
+    }
+
+    #[test]
+    fn a_link_local_address_has_its_interface() {
+        let mut body = body();
+        body[0] = 10; // AF_INET6
+        body[8..24].copy_from_slice(&"fe80::1".parse::<Ipv6Addr>().expect("an address").octets());
+        body[24..40].copy_from_slice(&"2001:db8::2".parse::<Ipv6Addr>().expect("an address").octets());
+        let flow = flow(message(&body)).expect("a flow");
+        assert_eq!(flow.local.to_string(), "[fe80::1%7]:80");
+        assert_eq!(flow.remote.to_string(), "[2001:db8::2]:12345");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::event::Timespec;
 
-use crate::abi::{RawLease, RawRecord, RawRequest, RawSettings, RawStanding, SUBSCRIPTIONS};
+use crate::abi::{RawAdoption, RawLease, RawRecord, RawRequest, RawSettings, RawStanding, SUBSCRIPTIONS};
 use crate::hook::Hooks;
 use crate::{KernelError, Missing, Options};
 
@@ -68,6 +68,10 @@ impl Programs {
     }
 
     pub(crate) fn standing(&self, _: u64) -> Result<RawStanding, KernelError> {
+        match self.0 {}
+    }
+
+    pub(crate) fn adopt(&mut self, _: &[u64]) -> Result<Vec<RawAdoption>, KernelError> {
         match self.0 {}
     }
 

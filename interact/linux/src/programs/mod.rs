@@ -3,6 +3,7 @@
 //! Privilege is needed in [`Programs::load`] alone: everything after it goes through file descriptors
 //! that it opened. All that was attached is detached when the value is dropped.
 
+mod heartbeat;
 mod libbpf_output;
 mod needs;
 
@@ -20,10 +21,13 @@ use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
 use crate::abi::{
-    RawChoices, RawLease, RawOfSubscription, RawRecord, RawRequest, RawSettings, RawStanding, SUBSCRIPTIONS,
+    RawAdoption, RawChoices, RawLease, RawOfSubscription, RawRecord, RawRequest, RawSettings, RawStanding,
+    SUBSCRIPTIONS,
 };
 use crate::hook::{HOOKS, Hook, Hooks};
+use crate::reach::Operation;
 use crate::{KernelError, Missing, Options};
+use heartbeat::Heartbeat;
 
 /// The compiled programs.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hawser.bpf.o"));
@@ -54,6 +58,8 @@ fn missing<T>(looked: Result<T, KernelError>) -> Result<(Option<T>, Option<Missi
 
 /// The loaded programs.
 pub(crate) struct Programs {
+    /// Dropped first: what is taken out of the kernel holds no flow any more.
+    _heartbeat: Heartbeat,
     object: Object,
     /// What is attached, by the number of the hook.
     attached: [Option<Link>; HOOKS],
@@ -67,6 +73,7 @@ pub(crate) struct Programs {
     leases: MapHandle,
     standings: MapHandle,
     requests: MapHandle,
+    adoptions: MapHandle,
 }
 
 impl Programs {
@@ -85,6 +92,7 @@ impl Programs {
         let events = map("ring")?;
         let ring = ring(&events, &batch).map_err(|error| libbpf("read the ring", &error))?;
         let programs = Self {
+            _heartbeat: Heartbeat::start(map(".data.heartbeat")?)?,
             attached: [const { None }; HOOKS],
             available,
             ring,
@@ -96,6 +104,7 @@ impl Programs {
             leases: map("leases")?,
             standings: map("standings")?,
             requests: map("requests")?,
+            adoptions: map("adoptions")?,
             object,
         };
         programs.begin(cgroup, options)
@@ -229,6 +238,26 @@ impl Programs {
     /// What became of a flow's leases.
     pub(crate) fn standing(&self, flow: u64) -> Result<RawStanding, KernelError> {
         Ok(lookup(&self.standings, &flow)?.unwrap_or_default())
+    }
+
+    /// Gives flows our congestion control by one visit to all sockets of the calling thread's network namespace: what
+    /// became of each.
+    pub(crate) fn adopt(&mut self, flows: &[u64]) -> Result<Vec<RawAdoption>, KernelError> {
+        for flow in flows {
+            update(&self.adoptions, flow, &RawAdoption::default())?;
+        }
+        let visited = self.carry_out(&RawRequest {
+            what: Operation::Adopt as u32,
+            ..RawRequest::default()
+        });
+        let outcomes = flows.iter().map(|flow| {
+            let outcome = lookup(&self.adoptions, flow)?.unwrap_or_default();
+            // One that stays is written over when it is needed again.
+            let _ = self.adoptions.delete(&flow.to_ne_bytes());
+            Ok(outcome)
+        });
+        let outcomes = outcomes.collect();
+        visited.and(outcomes)
     }
 
     /// Has a request carried out on the socket that it names, in the calling thread's network namespace.
@@ -382,6 +411,7 @@ mod tests {
             ("lease", size_of::<RawLease>()),
             ("standing", size_of::<RawStanding>()),
             ("request", size_of::<RawRequest>()),
+            ("adoption", size_of::<RawAdoption>()),
         ] {
             let there = types.type_by_name::<Struct<'_>>(name).map(|found| found.size());
             assert_eq!(there, Some(size), "{name}");

@@ -2,6 +2,7 @@
 
 use crate::{Capability, Event, Subject};
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
+use rustix::io::Errno;
 
 /// States of a connection, numbered as our own TCP has them.
 const STATES: [&str; 10] = [
@@ -17,8 +18,22 @@ const STATES: [&str; 10] = [
     "TIME_WAIT",
 ];
 
+/// The errors that end a connection, by their numbers (errno(3)).
+const REASONS: [(u64, &str); 10] = [
+    (0, "none"),
+    (Errno::PIPE.raw_os_error() as u64, "EPIPE"),
+    (Errno::NETUNREACH.raw_os_error() as u64, "ENETUNREACH"),
+    (Errno::CONNABORTED.raw_os_error() as u64, "ECONNABORTED"),
+    (Errno::CONNRESET.raw_os_error() as u64, "ECONNRESET"),
+    (Errno::TIMEDOUT.raw_os_error() as u64, "ETIMEDOUT"),
+    (Errno::CONNREFUSED.raw_os_error() as u64, "ECONNREFUSED"),
+    (Errno::HOSTDOWN.raw_os_error() as u64, "EHOSTDOWN"),
+    (Errno::HOSTUNREACH.raw_os_error() as u64, "EHOSTUNREACH"),
+    (Errno::PROTO.raw_os_error() as u64, "EPROTO"),
+];
+
 /// Descriptions of events, fields and variables, for people.
-const ABOUT: [(&str, &str); 49] = [
+const ABOUT: [(&str, &str); 52] = [
     ("established", "the handshake is complete"),
     (
         "established.rtt",
@@ -45,7 +60,10 @@ const ABOUT: [(&str, &str); 49] = [
     ("retransmitted.at", "sequence number of the first byte"),
     ("retransmitted.bytes", "bytes of payload"),
     ("avoidance_began", "the window reached the slow start threshold"),
-    ("closed", "the connection is gone"),
+    ("closed", "the connection is gone, or was never established"),
+    ("closed.reason", "the error that ended it"),
+    ("closed.duration", "how long it lasted, 0: unknown"),
+    ("closed.established", "whether the handshake was ever complete"),
     (
         "state_changed",
         "the connection went from one state of RFC 9293 to another",
@@ -112,8 +130,9 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
         kind: match *name {
-            "rtt" | "sample" => Kind::Duration,
-            "again" | "by_timeout" => Kind::Bool,
+            "rtt" | "sample" | "duration" => Kind::Duration,
+            "again" | "by_timeout" | "established" => Kind::Bool,
+            "reason" => Kind::Enum(REASONS.map(|(number, name)| (number, name.to_owned())).into()),
             "from" | "to" => states(),
             _ => Kind::Number,
         },
@@ -164,7 +183,16 @@ mod tests {
             let name = event.name.strip_prefix("kernel.").expect("the provider's name");
             let same = ours.event(name).and_then(|id| ours.event_type(id)).expect(name);
             let fields = |e: &EventType| e.fields.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
-            assert_eq!(fields(event), fields(same), "{name}");
+            // What a peer or a network did is in our own program's notice to its application.
+            let more: &[&str] = match name {
+                "tcp.closed" => &["reason", "duration", "established"],
+                _ => &[],
+            };
+            let want: Vec<_> = fields(same)
+                .into_iter()
+                .chain(more.iter().map(ToString::to_string))
+                .collect();
+            assert_eq!(fields(event), want, "{name}");
         }
         let alike = theirs.variables().iter().filter(|variable| {
             ours.variable(

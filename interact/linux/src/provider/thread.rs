@@ -78,7 +78,8 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             report_losses(&mut source, &ids, &view.kernel, &mut subscribed);
         }
         if !called {
-            let deadline = source.next_deadline().map(|at| at - now());
+            let deadlines = [source.next_deadline(), view.next_deadline()];
+            let deadline = deadlines.into_iter().flatten().min().map(|at| at - now());
             // Without sleep the next turn is at once.
             let _ = view
                 .kernel

@@ -15,6 +15,11 @@ use hawser_time::Instant;
 const FRESH: Duration = Duration::from_micros(200);
 /// Until it is tried again to steer a flow that could not be.
 const RETRY: Duration = Duration::from_secs(1);
+/// How long flows that are to be given our congestion control wait for others after a visit to all sockets: one visit
+/// serves all that have come meanwhile.
+const GATHER: Duration = Duration::from_millis(20);
+/// The most values that wait for a visit.
+const WAITING: usize = 4_096;
 /// The maximum number of flows of which something is remembered.
 const REMEMBERED: usize = 4_096;
 
@@ -33,6 +38,12 @@ pub(super) struct View {
     asked: RefCell<HashMap<u64, (Instant, Flow)>>,
     /// What is held: in the kernel it acts at the next acknowledgement.
     set: BTreeMap<(u64, VariableId), u64>,
+    /// Values of flows that another congestion control runs: they act once ours runs these.
+    waiting: Vec<Waiting>,
+    /// Flows that could not be given our congestion control, until [`View::commit`] reports them.
+    refused: Vec<(u64, Refusal)>,
+    /// The earliest moment of the next visit to all sockets.
+    next_visit: Instant,
     /// Why a flow cannot be steered, and when that was found out: to try takes a visit to all sockets.
     unwilling: HashMap<u64, (Instant, Refusal)>,
     /// By variable: what the kernel lets be set.
@@ -50,6 +61,9 @@ impl View {
             owners: RefCell::default(),
             asked: RefCell::default(),
             set: BTreeMap::new(),
+            waiting: Vec::new(),
+            refused: Vec::new(),
+            next_visit: Instant::ORIGIN,
             unwilling: HashMap::new(),
             modifiable: Stood::NAMES.map(|name| Variable::ALL.into_iter().find(|v| v.name() == name)),
         }
@@ -78,30 +92,81 @@ impl View {
         self.asked.borrow_mut().remove(&flow);
         self.unwilling.remove(&flow);
         self.set.retain(|(of, _), _| *of != flow);
+        self.waiting.retain(|waiting| waiting.flow != flow);
+    }
+
+    /// When [`View::commit`] has something to do, if nothing is set before.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then_some(self.next_visit)
     }
 
     /// Lets act what was set in this turn; `failed` is called with flows of which the kernel did not take it.
     pub(super) fn commit(&mut self, mut failed: impl FnMut(u64, &str)) {
-        let View {
-            kernel,
-            set,
-            unwilling,
-            now,
-            ..
-        } = self;
-        // Each flow was reported, so there is no more to the result.
-        let _ = kernel.commit(|flow, error| {
-            let held = set.len();
-            set.retain(|(of, _), _| *of != flow);
-            if set.len() == held {
+        if self.now >= self.next_visit {
+            self.adopt_waiting();
+        }
+        let mut refused = std::mem::take(&mut self.refused);
+        // Each flow is reported, so there is no more to the result.
+        let _ = self
+            .kernel
+            .commit(|flow, error| refused.push((flow, Refusal::unable(error))));
+        for (flow, why) in refused {
+            let held = self.set.len();
+            self.set.retain(|(of, _), _| *of != flow);
+            if self.set.len() == held {
                 // Given back, which the end of the lease does as well.
-                return;
+                continue;
             }
-            let why = error.to_string();
-            failed(flow, &why);
-            make_room(unwilling, *now);
-            unwilling.insert(flow, (*now, Refusal::Unable(why)));
-        });
+            failed(flow, &why.to_string());
+            self.mark_unwilling(flow, why);
+        }
+    }
+
+    /// Gives all flows that wait our congestion control, and stages what waits of them. Those of which that failed are
+    /// in `refused`, each once.
+    fn adopt_waiting(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.next_visit = self.now + GATHER;
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut flows: Vec<u64> = waiting.iter().map(|waiting| waiting.flow).collect();
+        flows.sort_unstable();
+        flows.dedup();
+        let mut refused: BTreeMap<u64, Refusal> = match self.kernel.adopt_all(&flows) {
+            Ok(adopted) => flows
+                .into_iter()
+                .zip(adopted)
+                .filter_map(|(flow, adopted)| Some((flow, Refusal::unable(adopted.err()?))))
+                .collect(),
+            Err(error) => flows
+                .into_iter()
+                .map(|flow| (flow, Refusal::unable(&error)))
+                .collect(),
+        };
+        for Waiting {
+            flow,
+            which,
+            value,
+            lease,
+        } in waiting
+        {
+            if refused.contains_key(&flow) {
+                continue;
+            }
+            if let Err(error) = self.kernel.stage(flow, which, value, lease) {
+                refused.insert(flow, Refusal::unable(error));
+            }
+        }
+        for (flow, why) in refused {
+            self.mark_unwilling(flow, why.clone());
+            self.refused.push((flow, why));
+        }
+    }
+
+    fn mark_unwilling(&mut self, flow: u64, why: Refusal) {
+        make_room(&mut self.unwilling, self.now);
+        self.unwilling.insert(flow, (self.now, why));
     }
 
     /// Asks the kernel for a flow, unless that was a moment ago.
@@ -128,8 +193,8 @@ impl View {
         }
     }
 
-    /// Stages what a subscriber wants. A flow that another congestion control runs is given
-    /// ours first, for as long as something of it is leased.
+    /// Stages what a subscriber wants. A flow that another congestion control runs is given ours first, for as long as
+    /// something of it is leased: at once, or by the next visit to all sockets where the last was a moment ago.
     fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), Refusal> {
         if let Some((at, why)) = self.unwilling.get(&flow) {
             if self.now - *at < RETRY {
@@ -137,33 +202,56 @@ impl View {
             }
             self.unwilling.remove(&flow);
         }
-        let mut staged = self.kernel.stage(flow, which, value, lease);
-        if matches!(staged, Err(KernelError::NotOurs { .. })) {
-            let own = crate::own_namespace().unwrap_or_default();
-            if let Some(other) = self
-                .ask(flow, |flow| flow.namespace)
-                .filter(|other| *other != own)
-            {
-                return Err(Refusal::Unable(format!(
-                    "the flow is in another network namespace ({other}, this is {own}): a `hawser kernel` that \
-                     runs there can give it our congestion control"
-                )));
-            }
-            let adopted = self.kernel.adopt(flow);
-            let failed = adopted.is_err();
-            staged = adopted.and_then(|()| self.kernel.stage(flow, which, value, lease));
-            if let (true, Err(error)) = (failed, &staged) {
-                make_room(&mut self.unwilling, self.now);
-                self.unwilling.insert(flow, (self.now, Refusal::unable(error)));
-            }
+        match self.kernel.stage(flow, which, value, lease) {
+            Err(KernelError::NotOurs { .. }) => {}
+            staged => return staged.map_err(Refusal::unable),
         }
-        staged.map_err(Refusal::unable)
+        self.is_within_reach(flow)?;
+        self.waiting
+            .retain(|waiting| (waiting.flow, waiting.which) != (flow, which));
+        self.waiting.push(Waiting {
+            flow,
+            which,
+            value,
+            lease,
+        });
+        if self.now < self.next_visit && self.waiting.len() < WAITING {
+            return Ok(());
+        }
+        self.adopt_waiting();
+        match self.unwilling.get(&flow) {
+            Some((_, why)) => Err(why.clone()),
+            None => Ok(()),
+        }
     }
+
+    /// A flow of another network namespace is not met by a visit to the sockets of this one.
+    fn is_within_reach(&self, flow: u64) -> Result<(), Refusal> {
+        let own = crate::own_namespace().unwrap_or_default();
+        match self.ask(flow, |flow| flow.namespace) {
+            Some(other) if other != own => Err(Refusal::Unable(format!(
+                "the flow is in another network namespace ({other}, this is {own}): a `hawser kernel` that runs \
+                 there can give it our congestion control"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A value of a flow that another congestion control runs.
+struct Waiting {
+    flow: u64,
+    which: Variable,
+    value: u64,
+    lease: Duration,
 }
 
 /// Where a flow is, and whose.
 fn attributes(flow: &Flow, owners: &mut Owners) -> Vec<(&'static str, String)> {
     let mut all = vec![("namespace", flow.namespace.to_string())];
+    if flow.interface != 0 {
+        all.push(("interface", flow.interface.to_string()));
+    }
     if let Some(process) = owners.of(flow.inode) {
         all.push(("pid", process.pid.to_string()));
         all.push(("command", process.command.clone()));
@@ -215,6 +303,8 @@ impl State for View {
     fn restore(&mut self, flow: FlowId, variable: VariableId, _: u64) {
         self.set.remove(&(flow.0, variable));
         if let Some(which) = self.modifiable.get(usize::from(variable.0)).copied().flatten() {
+            self.waiting
+                .retain(|waiting| (waiting.flow, waiting.which) != (flow.0, which));
             self.kernel.give_back(flow.0, which);
         }
     }

@@ -1,6 +1,7 @@
 //! Each event, in the situation that makes it.
 
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use hawser_linux::{Event, Filter, Kernel, Options, Record};
@@ -257,6 +258,58 @@ pub(crate) fn wakes_are_rare() -> TestResult {
         format!("{records} records in {wakes} wakes"),
     )?;
     transfer.end().map(drop)
+}
+
+/// A connection that is refused, one that ends in order, and one that the peer resets.
+pub(crate) fn the_end_of_a_connection_has_its_reason() -> TestResult {
+    let lab = network("both = { rate = \"50Mbit/s\", delay = \"10ms\" }")?;
+    let mut kernel = load("hw_ends")?;
+    kernel.subscribe(Event::Closed, Filter::default())?;
+    let mut records = Vec::new();
+    let server = lab.host("server")?;
+    let closed_port = server
+        .run(|| -> std::io::Result<u16> { Ok(TcpListener::bind("0.0.0.0:0")?.local_addr()?.port()) })??;
+    let to = SocketAddr::new(server.ipv4().ok_or("no address")?, closed_port);
+    let refused = lab.host("client")?.run(|| -> std::io::Result<u64> {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        let error = socket.connect(&to.into()).expect_err("nobody listens");
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        Ok(rustix::net::sockopt::socket_cookie(&socket)?)
+    })??;
+    let mut ended = Transfer::connect(&lab, "reno")?;
+    ended.begin(100_000)?;
+    let in_order = ended.cookie;
+    std::thread::sleep(Duration::from_millis(200));
+    ended.end()?;
+
+    let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
+    let to = SocketAddr::new(to.ip(), listener.local_addr()?.port());
+    let stream = lab.host("client")?.run(|| TcpStream::connect(to))??;
+    let reset = rustix::net::sockopt::socket_cookie(&stream)?;
+    let (accepted, _) = listener.accept()?;
+    // RFC 9293, 3.10.5: to close with nothing left of the linger time aborts.
+    socket2::SockRef::from(&accepted).set_linger(Some(Duration::ZERO))?;
+    drop(accepted);
+    collect(&mut kernel, Duration::from_millis(500), &mut records)?;
+
+    let at_least = |flow: u64, reason: u64, established: u64, duration: Duration| -> TestResult {
+        let seen: Vec<_> = records.iter().filter(|record| record.flow == flow).collect();
+        let [one] = seen[..] else {
+            return Err(format!("{} ends of {flow:#x}", seen.len()).into());
+        };
+        let [has_reason, took, was_established] = one.values;
+        let second = Duration::from_secs(1);
+        expect(
+            (has_reason, was_established) == (reason, established)
+                && (duration..duration + second).contains(&Duration::from_nanos(took)),
+            format!("{one:?}"),
+        )
+    };
+    let round_trip = Duration::from_millis(20);
+    // ECONNREFUSED, ECONNRESET of errno(3).
+    at_least(refused, 111, 0, round_trip)?;
+    at_least(in_order, 0, 1, 10 * round_trip)?;
+    at_least(reset, 104, 1, round_trip)
 }
 
 /// The two ends are in namespaces of their own, and so on the same machine.

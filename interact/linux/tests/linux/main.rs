@@ -4,6 +4,8 @@
 mod bounds;
 mod events;
 mod filters;
+mod holders;
+mod interfaces;
 mod lifetime;
 mod network;
 mod state;
@@ -22,6 +24,7 @@ const TESTS: &[Test] = tests![
     events::a_reader_that_sleeps_loses_and_is_notified,
     events::wakes_are_rare,
     events::one_namespace_or_all,
+    events::the_end_of_a_connection_has_its_reason,
     filters::agree_with_a_naive_model,
     filters::a_flow_and_a_port_select,
     steering::a_lease_ends_and_the_controller_goes_on,
@@ -40,6 +43,13 @@ const TESTS: &[Test] = tests![
     state::records_have_what_is_asked_for,
     state::live_sockets_are_reached,
     state::flows_of_every_namespace_are_listed,
+    holders::leases_of_a_killed_process_are_over_within_a_second,
+    holders::a_successor_gives_a_flow_its_own_control_back,
+    holders::a_flow_has_one_holder_at_a_time,
+    holders::many_flows_are_adopted_by_one_visit,
+    holders::a_burst_of_modifications_shares_visits,
+    interfaces::flows_bound_to_an_interface_are_flows,
+    interfaces::a_flow_that_is_bound_later_is_found_again,
     lifetime::privilege_is_for_loading_alone,
     lifetime::what_is_missing_is_named,
     lifetime::coming_and_going_leaks_nothing,
@@ -50,9 +60,9 @@ const TESTS: &[Test] = tests![
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [first, name] = &arguments[..]
-        && (first == "hold" || first == "adopt")
+        && ["hold", "hold-long", "adopt", "adopt-long"].contains(&first.as_str())
     {
-        return steering::hold(name, first == "adopt");
+        return steering::hold(first, name);
     }
     if !is_listing() {
         match Kernel::load(&Options {

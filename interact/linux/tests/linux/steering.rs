@@ -4,7 +4,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_lab::Lab;
-use hawser_linux::{Diagnostics, KernelError, Variable};
+use hawser_linux::{Diagnostics, KernelError, MAX_LEASE, Variable};
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -200,9 +200,15 @@ pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
     )
 }
 
-/// A process that decides for all flows under its congestion control, or adopts those of CUBIC: ends when it is
-/// killed.
-pub(crate) fn hold(name: &str, adopts: bool) -> ExitCode {
+/// A process that decides for all flows under its congestion control (`hold`), or adopts those of CUBIC (`adopt`), by
+/// short leases or long ones (`-long`): it ends when it is killed.
+pub(crate) fn hold(what: &str, name: &str) -> ExitCode {
+    let adopts = what.starts_with("adopt");
+    let lease = if what.ends_with("-long") {
+        MAX_LEASE
+    } else {
+        Duration::from_millis(300)
+    };
     let hold = || -> TestResult {
         let mut kernel = load(name)?;
         println!("ready");
@@ -214,7 +220,7 @@ pub(crate) fn hold(name: &str, adopts: bool) -> ExitCode {
                     "cubic" if adopts => kernel.adopt(flow.cookie)?,
                     _ => continue,
                 }
-                let (window, lease) = (6 * flow.state.smss, Duration::from_millis(300));
+                let window = 6 * flow.state.smss;
                 match kernel.modify(flow.cookie, Variable::Cwnd, window, lease) {
                     // It was put back while this process was frozen.
                     Err(KernelError::NotOurs { .. }) if adopts => {}
@@ -231,7 +237,7 @@ pub(crate) fn hold(name: &str, adopts: bool) -> ExitCode {
 }
 
 /// Killed with the value.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -242,7 +248,7 @@ impl Drop for Process {
 }
 
 /// Such a process on the client's host, once it is ready.
-fn holder(lab: &Lab, what: &str, name: &str) -> TestResult<Process> {
+pub(crate) fn holder(lab: &Lab, what: &str, name: &str) -> TestResult<Process> {
     let mut command: Command = lab.host("client")?.command(std::env::current_exe()?)?;
     let mut child = Process(command.args([what, name]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
