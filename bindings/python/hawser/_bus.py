@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import struct
@@ -16,7 +17,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, AsyncIterator, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
-from ._errors import Gone, HawserError, Nobody, Refused
+from ._errors import Gone, HawserError, Nobody, Refused, printable
 from ._types import (
     Attachment,
     Audit,
@@ -38,13 +39,16 @@ from ._types import (
 )
 
 _VERSION = 1
+_log = logging.getLogger("hawser")
+#: Bytes of a request that the other process takes, without its end.
+_REQUEST = 64 << 10
 #: Bytes of a line that is understood: the offers of many sources are one line.
 _LINE = 16 << 20
 #: Signals that wait for the program, for each subscription.
 _WAITING = 65_536
 #: Between two attempts to connect again, seconds: the first, and the maximum.
 _RETRY, _MAX_RETRY = 0.1, 5.0
-#: Notices of leases that have ended, which wait for the program.
+#: Notices of leases that have ended, and refusals, which wait for the program.
 _NOTICES = 1_024
 
 _Line = Dict[str, Any]
@@ -176,7 +180,8 @@ class Bus:
         #: Who waits for an answer; with a subscription whose answer it is, what becomes of that.
         self._answers: Deque[Tuple[asyncio.Future[_Line], Optional[Subscription]]] = deque()
         self._subscriptions: Dict[int, Subscription] = {}
-        self._steered: Optional[Refused] = None
+        #: Why lines of ``steer`` were refused, the oldest first; the program takes them out.
+        self.refused: Deque[Refused] = deque(maxlen=_NOTICES)
         #: Leases that ended before their time, the oldest first; the program takes them out.
         self.ended: Deque[Ended] = deque(maxlen=_NOTICES)
         self._failure: Optional[HawserError] = None
@@ -200,7 +205,7 @@ class Bus:
         wait = _RETRY
         while True:
             await self.close()
-            self._closing, self._failure, self._steered = False, None, None
+            self._closing, self._failure = False, None
             try:
                 await self._connect()
                 break
@@ -332,10 +337,7 @@ class Bus:
 
     async def steer(self, flow: Union[str, Flow], variable: str, value: int, *, lease: Time) -> None:
         """The same without waiting for what comes of it, for many. What the source refuses is in the
-        log; what cannot be understood is raised by the next call."""
-        if self._steered is not None:
-            error, self._steered = self._steered, None
-            raise error
+        log; what cannot be understood is in ``refused``, and a warning of the logger ``hawser``."""
         self._say({"steer": _modify(flow, variable, value, lease)})
         await self._drain()
 
@@ -382,7 +384,10 @@ class Bus:
             raise self._failure
         if self._writer is None or self._closing:
             raise Gone("there is no connection: use `async with hawser.connect(…) as bus`")
-        self._writer.write(json.dumps(request).encode() + b"\n")
+        line = json.dumps(request).encode()
+        if len(line) > _REQUEST:
+            raise ValueError(f"a request has at most {_REQUEST} bytes; this one has {len(line)}")
+        self._writer.write(line + b"\n")
 
     async def _drain(self) -> None:
         if self._writer is not None:
@@ -424,7 +429,9 @@ class Bus:
             self.ended.append(Ended(ended["flow"], ended["variable"], ended["why"]))
             return None
         if line.get("of") == "steer":
-            self._steered = Refused(line["error"])
+            refusal = Refused(line["error"])
+            self.refused.append(refusal)
+            _log.warning("a modification by steer is refused: %s", printable(refusal))
             return None
         if not self._answers:
             return str(line.get("error", line))
@@ -454,10 +461,10 @@ def _seconds(time: Time) -> float:
     nanos = nanoseconds(time)
     if isinstance(nanos, int):
         return nanos / 1e9
-    for unit, seconds in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("s", 1.0)):
+    for unit, seconds in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)):
         if nanos.endswith(unit):
             return float(nanos[: -len(unit)]) * seconds
-    raise ValueError(f"{nanos!r} has no unit: ns, us, ms, s or min")
+    raise ValueError(f"{nanos!r} has no unit: ns, us, ms, s, min or h")
 
 
 def _as_asked(values: Mapping[str, int], asked: Sequence[str]) -> Dict[str, int]:

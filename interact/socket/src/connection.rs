@@ -20,7 +20,7 @@ use super::request::{self, Attach, Detach, Flows, Hello, Json, Request, RequestE
 use super::rules::Rules;
 use super::serve::Parting;
 use super::shared;
-use crate::local::{Answers, End, Lines, MAX_ANSWER};
+use crate::local::{Answers, End, Line, Lines, MAX_ANSWER};
 
 /// Signals that wait for a subscriber.
 const QUEUE: usize = 1024;
@@ -160,8 +160,12 @@ impl Connection {
                     return Ok(());
                 }
             };
-            let Some(line) = line else { return Ok(()) };
-            match self.take(&line, rules, user).await {
+            let answer = match line {
+                Some(Line::Whole(line)) => self.take(&line, rules, user).await,
+                Some(Line::TooLong) => Some(self.refusal(&RequestError::TooLong.into())),
+                None => return Ok(()),
+            };
+            match answer {
                 Some(answer) if self.files.is_empty() => answers.send(&answer).await?,
                 Some(answer) => {
                     answers.send_with(&answer, &self.files).await?;
@@ -182,16 +186,22 @@ impl Connection {
         self.known |= answer.is_ok();
         // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
         answer.unwrap_or_else(|refusal| {
-            self.log(&refusal);
-            let mut error = json!({ "error": refusal.to_string() });
-            if let RequestRefusal::Faults(word, faults) = &refusal {
-                error["diagnostics"] = documents::diagnostics(word, faults);
-            }
+            let mut error = self.refusal(&refusal);
             if request::is_steering(line) {
                 error["of"] = "steer".into();
             }
             Some(error)
         })
+    }
+
+    /// The answer to a request that is refused; the log has it, too.
+    fn refusal(&self, refusal: &RequestRefusal) -> Value {
+        self.log(refusal);
+        let mut error = json!({ "error": refusal.to_string() });
+        if let RequestRefusal::Faults(word, faults) = refusal {
+            error["diagnostics"] = documents::diagnostics(word, faults);
+        }
+        error
     }
 
     /// Logs a refusal; its text may hold text of the client, so it is escaped.

@@ -8,6 +8,9 @@ use hawser_bus::{Filter, Rule, Scope, Subscription, Target};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
+use crate::local::LINE;
+use crate::plain;
+
 /// A line of a subscriber.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -267,12 +270,15 @@ pub struct Release {
 /// Why a line is no request.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
+    /// The line has too many bytes.
+    #[error("a line has at most {LINE} bytes: this one was dropped")]
+    TooLong,
     /// It is no text.
     #[error("the line is not UTF-8")]
     NotUtf8,
-    /// It is no JSON, or has not the form of a request.
+    /// It is no JSON, or does not have the form of a request.
     #[error("{0}; for instance {EXAMPLE}")]
-    Syntax(#[from] serde_json::Error),
+    Syntax(String),
     /// A client cannot be called so.
     #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
@@ -284,7 +290,8 @@ pub enum RequestError {
 /// What is wrong with it, and what would be right.
 pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
     let text = std::str::from_utf8(line).map_err(|_| RequestError::NotUtf8)?;
-    let request: Request = serde_json::from_str(text)?;
+    let request: Request =
+        serde_json::from_str(text).map_err(|error| RequestError::Syntax(plain::json(text, &error)))?;
     if let Request::Hello(Hello { name, .. }) = &request
         && !is_name(name)
     {
@@ -310,10 +317,10 @@ fn is_name(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
     /// It is no number with a unit.
-    #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min)")]
+    #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min, h)")]
     Syntax(String),
     /// It is a number alone.
-    #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min")]
+    #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min, h")]
     NoUnit(String),
 }
 
@@ -335,6 +342,7 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
         "ms" => 1e6,
         "s" => 1e9,
         "min" => 60e9,
+        "h" => 3_600e9,
         _ => return Err(wrong()),
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -343,7 +351,10 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a span of time is a text such as `10ms`, or whole nanoseconds"
+)]
 enum Span {
     Number(u64),
     Text(String),
@@ -361,7 +372,10 @@ fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durati
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a scope is a rule such as `remote.port=443`, or {\"flow\":\"3:1f\"}"
+)]
 enum Which {
     Flow { flow: String },
     Rule(String),
@@ -448,11 +462,19 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_with_its_reason() {
         for (line, why) in [
-            ("", "EOF"),
-            (r#"{"offer":{}}"#, "unknown variant `offer`"),
-            (r#"{"offers":{},"flows":{}}"#, "expected"),
-            (r#"{"offers":{"x":1}}"#, "unknown field `x`"),
-            (r#"{"subscribe":{}}"#, "missing field `events`"),
+            ("", "the line is no JSON"),
+            (
+                r#"{"offer":{}}"#,
+                "there is no `offer`: it is one of `hello`, `offers`, ",
+            ),
+            (
+                r#"{"offers":{},"flows":{}}"#,
+                "a request is an object with one key, its word",
+            ),
+            ("7", "a request is an object with one key, its word"),
+            (r#"{"offers":{}"#, "the line is no JSON: it is wrong at column 12"),
+            (r#"{"offers":{"x":1}}"#, "`x` is no field: there are none"),
+            (r#"{"subscribe":{}}"#, "the field `events` is missing"),
             (
                 r#"{"subscribe":{"events":[],"interval":"soon"}}"#,
                 "`soon` is no span of time",
@@ -464,14 +486,17 @@ mod tests {
             (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#,
-                "expected u64",
+                "-1 stands where a whole number from 0 to 18446744073709551615 is expected",
             ),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#,
-                "missing field `lease`",
+                "the field `lease` is missing",
             ),
             (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
-            (r#"{"hello":{"name":"a","priority":256}}"#, "expected u8"),
+            (
+                r#"{"hello":{"name":"a","priority":256}}"#,
+                "256 stands where a whole number from 0 to 255 is expected",
+            ),
         ] {
             let error = parse(line.as_bytes()).expect_err("it is wrong");
             assert!(error.to_string().contains(why), "{line}: {error}");
@@ -487,16 +512,18 @@ mod tests {
             ("10us", 10_000),
             ("1.5ms", 1_500_000),
             ("2s", 2_000_000_000),
+            ("2min", 120_000_000_000),
+            ("1.5h", 5_400_000_000_000),
         ] {
             assert_eq!(parse_span(text), Ok(Duration::from_nanos(want)));
         }
-        for text in ["", "ms", "1h", "-1s", "1..2s", "1 s"] {
+        for text in ["", "ms", "1hour", "h", "1d", "-1s", "1..2s", "1 s"] {
             assert!(parse_span(text).is_err(), "{text}");
         }
         let why = parse_span("5").expect_err("nanoseconds, or seconds?");
         assert_eq!(
             why.to_string(),
-            "`5` has no unit: write 5s for seconds, or another of ns, us, ms, min"
+            "`5` has no unit: write 5s for seconds, or another of ns, us, ms, min, h"
         );
     }
 }

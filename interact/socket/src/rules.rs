@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use hawser_bus::{Grant, Rights};
 use serde::Deserialize;
 
+use crate::plain;
+
 /// Why a rights file was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
@@ -33,9 +35,9 @@ pub enum RulesError {
 /// What is wrong with the text of a rights file.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesTextError {
-    /// It is no TOML, or has not the form of rules.
-    #[error(transparent)]
-    Syntax(#[from] toml::de::Error),
+    /// It is no TOML, or does not have the form of rules.
+    #[error("{0}")]
+    Syntax(String),
     /// No value is within a rule's bounds.
     #[error("`{variables}`: min {min} is above max {max}")]
     Bounds {
@@ -109,6 +111,15 @@ fn max_value() -> u64 {
     u64::MAX
 }
 
+/// What is wrong with a text of TOML, and in which line.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let message = plain::message_of(error.message());
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
+}
+
 impl Rules {
     /// The rules of a file. It must not be writable by others than its owner.
     ///
@@ -131,7 +142,8 @@ impl Rules {
     /// # Errors
     /// Where it is wrong.
     pub fn parse(text: &str) -> Result<Rules, RulesTextError> {
-        let file: File = toml::from_str(text)?;
+        let file: File =
+            toml::from_str(text).map_err(|error| RulesTextError::Syntax(located(text, &error)))?;
         for grant in file.rule.iter().flat_map(|rule| &rule.modify) {
             if grant.min > grant.max {
                 return Err(RulesTextError::Bounds {
@@ -222,12 +234,15 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_with_its_reason() {
         for (text, why) in [
-            ("[[rule]]\nnam = \"x\"", "unknown field `nam`"),
+            ("[[rule]]\nnam = \"x\"", "line 2: `nam` is no field"),
             (
                 "[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]",
                 "min 2 is above max 1",
             ),
-            ("[[rule]]\npriority = 300", "u8"),
+            (
+                "[[rule]]\npriority = 300",
+                "line 2: 300 stands where a whole number from 0 to 255 is expected",
+            ),
         ] {
             let error = Rules::parse(text).expect_err("it is wrong");
             assert!(error.to_string().contains(why), "{error}");

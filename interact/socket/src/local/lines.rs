@@ -47,10 +47,21 @@ impl From<io::Error> for End {
     }
 }
 
+/// A line of a peer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// It, without its end.
+    Whole(Vec<u8>),
+    /// It had more than [`LINE`] bytes, which were dropped.
+    TooLong,
+}
+
 /// Bounded lines of a peer.
 pub struct Lines {
     reader: OwnedReadHalf,
     buffer: Vec<u8>,
+    /// The line that is being read is too long: the rest of it is dropped.
+    is_too_long: bool,
 }
 
 impl Lines {
@@ -59,11 +70,12 @@ impl Lines {
         Lines {
             reader,
             buffer: Vec::new(),
+            is_too_long: false,
         }
     }
 
     /// The next line that is not empty; none when the peer has closed.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, End> {
+    pub async fn next(&mut self) -> Result<Option<Line>, End> {
         match timeout(IDLE_TIMEOUT, self.line()).await {
             Ok(line) => line,
             Err(_) => Err(End::Refused(format!(
@@ -74,34 +86,36 @@ impl Lines {
     }
 
     /// The next line, however long it takes to begin where that may be.
-    pub async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Vec<u8>>, End> {
-        if may_be_idle && self.buffer.is_empty() && self.fill().await? == 0 {
+    pub async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Line>, End> {
+        let begins = self.buffer.is_empty() && !self.is_too_long;
+        if may_be_idle && begins && self.fill().await? == 0 {
             return Ok(None);
         }
         self.next().await
     }
 
-    async fn line(&mut self) -> Result<Option<Vec<u8>>, End> {
+    async fn line(&mut self) -> Result<Option<Line>, End> {
         let mut searched = 0;
         loop {
-            let end = self.buffer[searched..]
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .map(|at| searched + at);
-            searched = self.buffer.len();
-            if end.unwrap_or(searched) > LINE {
-                return Err(End::Refused(format!("a line has at most {LINE} bytes")));
-            }
-            if let Some(end) = end {
+            let end = self.buffer[searched..].iter().position(|byte| *byte == b'\n');
+            if let Some(end) = end.map(|at| searched + at) {
                 let rest = self.buffer.split_off(end + 1);
                 let mut line = std::mem::replace(&mut self.buffer, rest);
                 line.pop();
                 searched = 0;
+                if std::mem::take(&mut self.is_too_long) || line.len() > LINE {
+                    return Ok(Some(Line::TooLong));
+                }
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
-                return Ok(Some(line));
+                return Ok(Some(Line::Whole(line)));
             }
+            if self.buffer.len() > LINE {
+                self.is_too_long = true;
+                self.buffer.clear();
+            }
+            searched = self.buffer.len();
             if self.fill().await? == 0 {
                 // A line without an end is no request.
                 return Ok(None);

@@ -13,7 +13,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Answers, End, FILES, LINE, Lines};
+pub use lines::{Answers, End, FILES, LINE, Line, Lines};
 pub use socket::Socket;
 pub use socket::SocketError;
 

@@ -32,33 +32,52 @@ fn mode(path: &Path) -> u32 {
         & 0o7777
 }
 
-/// How the conversation ends, and the lines before.
-async fn lines_of(stream: UnixStream) -> (Vec<usize>, Option<String>) {
+/// How the conversation ends, and the lengths of the lines before; of one that is too long there is none.
+async fn lines_of(stream: UnixStream) -> (Vec<Option<usize>>, Option<String>) {
     let (mut lines, mut taken) = (Lines::new(stream.into_split().0), Vec::new());
     loop {
         match lines.next().await {
-            Ok(Some(line)) => taken.push(line.len()),
+            Ok(Some(Line::Whole(line))) => taken.push(Some(line.len())),
+            Ok(Some(Line::TooLong)) => taken.push(None),
             Ok(None) | Err(End::Slow | End::Gone) => return (taken, None),
             Err(End::Refused(why)) => return (taken, Some(why)),
         }
     }
 }
 
+/// Lines of several lengths in one connection: those that are too long are reported, and the others are whole.
 #[tokio::test]
-async fn a_line_of_the_maximum_length_is_accepted_and_a_longer_one_closes_the_connection() {
-    for (bytes, end) in [
-        (LINE, None),
-        (LINE + 1, Some(format!("a line has at most {LINE} bytes"))),
-    ] {
-        let (mut peer, stream) = UnixStream::pair().expect("sockets");
-        let writing = tokio::spawn(async move {
-            let _ = peer.write_all(&vec![b'x'; bytes]).await;
-            let _ = peer.write_all(b"\n").await;
-        });
-        let (taken, why) = lines_of(stream).await;
-        assert_eq!((taken.first(), why), (end.is_none().then_some(&LINE), end));
-        writing.await.expect("it ends");
+async fn a_line_that_is_too_long_is_dropped_and_the_next_is_accepted() {
+    let lengths = [LINE, LINE + 1, 5, 3 * LINE, LINE, 10 * LINE + 7, 1];
+    let (mut peer, stream) = UnixStream::pair().expect("sockets");
+    let writing = tokio::spawn(async move {
+        for bytes in lengths {
+            peer.write_all(&vec![b'x'; bytes]).await.expect("it reads");
+            peer.write_all(b"\n").await.expect("it reads");
+        }
+    });
+    let (taken, why) = lines_of(stream).await;
+    let want = lengths.map(|bytes| (bytes <= LINE).then_some(bytes));
+    assert_eq!((taken, why), (want.to_vec(), None));
+    writing.await.expect("it ends");
+}
+
+/// A reader that is interrupted in the middle of a line that is too long goes on dropping it.
+#[tokio::test]
+async fn an_interrupted_reader_drops_the_whole_line() {
+    let (mut peer, stream) = UnixStream::pair().expect("sockets");
+    let mut lines = Lines::new(stream.into_split().0);
+    for _ in 0..40 {
+        peer.write_all(&[b'x'; 4_000]).await.expect("it reads");
+        tokio::select! {
+            biased;
+            _ = lines.next_or_idle(true) => panic!("the line has no end yet"),
+            () = tokio::time::sleep(std::time::Duration::from_millis(1)) => {}
+        }
     }
+    peer.write_all(b"\nnext\n").await.expect("it reads");
+    assert_eq!(lines.next().await.ok(), Some(Some(Line::TooLong)));
+    assert_eq!(lines.next().await.ok(), Some(Some(Line::Whole(b"next".to_vec()))));
 }
 
 /// The clock goes on by itself when nothing else happens.

@@ -26,9 +26,9 @@ fn no_request_is_missing() {
         .expect_err("there is no such request")
         .to_string();
     let list = error
-        .split("expected one of ")
+        .split("it is one of ")
         .nth(1)
-        .and_then(|rest| rest.split(" at ").next());
+        .and_then(|rest| rest.split("; for instance").next());
     let words: Vec<&str> = list.expect("a list").split('`').skip(1).step_by(2).collect();
     assert!(words.len() >= 14, "{error}");
     for word in words {

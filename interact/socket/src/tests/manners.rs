@@ -20,6 +20,31 @@ fn the_65th_client_is_refused_until_one_has_gone() {
     });
 }
 
+/// The connection and what it holds stay.
+#[test]
+fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
+    let place = Place::new();
+    let mut client = place.client("long", 1);
+    let set =
+        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
+    ask(&mut client, &set);
+    for length in [65_537, 70_000, 1 << 20] {
+        let refused = refusal(&mut client, &json!({ "delete": "x".repeat(length) }));
+        assert_eq!(refused, "a line has at most 65536 bytes: this one was dropped");
+        ask(&mut client, &json!({ "offers": {} }));
+    }
+    assert_eq!(place.provider.window(0), 99);
+    // Nor is it needed that a request was accepted before.
+    let mut stream = UnixStream::connect(place.socket()).expect("it listens");
+    let mut answers = BufReader::new(stream.try_clone().expect("a file")).lines();
+    stream.write_all(&vec![b'y'; 100_000]).expect("it reads");
+    stream.write_all(b"\n{\"audit\":{}}\n").expect("it reads");
+    for word in ["error", "audit"] {
+        let answer = answers.next().expect("an answer").expect("text");
+        assert!(answer.contains(&format!("\"{word}\"")), "{answer}");
+    }
+}
+
 #[test]
 fn leases_of_a_killed_process_end_and_are_audited() {
     let place = Place::new();
