@@ -299,7 +299,7 @@ impl Kernel {
     }
 
     /// Whether our congestion control runs a flow. One that was adopted may have been put back a moment ago.
-    fn check_ours(&self, flow: u64) -> Result<(), KernelError> {
+    pub(crate) fn check_ours(&self, flow: u64) -> Result<(), KernelError> {
         if self.programs.standing(flow)?.ours != 0 {
             return Ok(());
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::{Diagnostics, Flow, Kernel, KernelError, Owners, Record, State as Stood, Variable};
 use hawser_bus::{FlowId, FlowInfo, Refusal, State, VariableId};
 use hawser_time::Instant;
+use tracing::warn;
 
 /// How long the state of a flow is taken for what it was: less than a round trip of any network.
 const FRESH: Duration = Duration::from_micros(200);
@@ -95,6 +96,22 @@ impl View {
         self.waiting.retain(|waiting| waiting.flow != flow);
     }
 
+    /// The flows that are held, and that our congestion control runs no more: this process stood still, and the
+    /// programs heeded none of its leases meanwhile. They are held no longer.
+    pub(super) fn take_lost(&mut self) -> Vec<(u64, String)> {
+        let mut flows: Vec<u64> = self.set.keys().map(|(flow, _)| *flow).collect();
+        flows.dedup();
+        let waits = |flow: &u64| self.waiting.iter().any(|waiting| waiting.flow == *flow);
+        flows.retain(|flow| !waits(flow));
+        let lost: Vec<_> = flows
+            .into_iter()
+            .filter_map(|flow| Some((flow, self.kernel.check_ours(flow).err()?.to_string())))
+            .collect();
+        self.set
+            .retain(|(of, _), _| lost.iter().all(|(flow, _)| flow != of));
+        lost
+    }
+
     /// When [`View::commit`] has something to do, if nothing is set before.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         (!self.waiting.is_empty()).then_some(self.next_visit)
@@ -177,7 +194,14 @@ impl View {
         {
             return Some(read(flow));
         }
-        let fresh = self.diagnostics.borrow_mut().probe(flow).ok()?;
+        let fresh = match self.diagnostics.borrow_mut().probe(flow) {
+            Ok(fresh) => fresh,
+            Err(KernelError::NoFlow(_)) => return None,
+            Err(error) => {
+                warn!(flow, %error, "a flow cannot be read");
+                return None;
+            }
+        };
         let published = read(&fresh);
         make_room(&mut asked, self.now);
         asked.insert(flow, (self.now, fresh));
@@ -320,7 +344,10 @@ impl State for View {
     }
 
     fn flows(&self) -> Vec<FlowId> {
-        let flows = self.diagnostics.borrow_mut().flows().unwrap_or_default();
+        let flows = self.diagnostics.borrow_mut().flows().unwrap_or_else(|error| {
+            warn!(%error, "flows cannot be listed");
+            Vec::new()
+        });
         flows.into_iter().map(|flow| FlowId(flow.cookie)).collect()
     }
 }

@@ -10,6 +10,7 @@ mod congestion;
 mod cubic;
 mod ecn;
 mod fastopen;
+mod leases;
 mod listen;
 mod long_stream;
 mod open;
