@@ -1,6 +1,6 @@
 //! Why a run failed, in as few lines as can be: what the connection was to do, who waits for what, what happened last.
 //!
-//! A run is exact, so it is run once more with its events observed: a run that goes well pays nothing for this.
+//! A run is exact, so it is run once more with its last events kept: a run that goes well pays nothing for this.
 
 use hawser_syntax::{OneLine, Printable};
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hawser_sim::report::{FlowReport, LinkReport};
 use hawser_sim::standing::{EndStanding, TimerStanding};
 use hawser_sim::world::{Fate, Sight};
-use hawser_trace::{Context, Event, Filter, Flows, Line, Recorder, Value};
+use hawser_trace::{Context, Event, Filter, Flows, LastEvents, Line, Recorder, Value};
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -150,9 +150,14 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
         ..Tail::default()
     }));
     let into = Arc::clone(&tail);
-    let recorder = Recorder::new(
+    let last = LastEvents {
+        count: KEPT_EVENTS,
+        until_ns: tail.lock().until,
+    };
+    let recorder = Recorder::last(
         hawser_sim::START,
         filter,
+        last,
         Box::new(move |event| into.lock().see(event)),
     )
     .with_flows(Flows::new(connection));
@@ -164,7 +169,8 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
         packets: Some(watch),
         ..Default::default()
     };
-    let again = observed(programs, scenario, recorder, options);
+    let again = observed(programs, scenario, recorder.clone(), options);
+    recorder.finish();
     let (tail, packets) = (tail.lock(), packets.borrow());
     let happened = |event: &Event| {
         let mut happening = packets.of(event, &names);

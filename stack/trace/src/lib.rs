@@ -9,6 +9,7 @@
 //! * [`recorder`]: observes the stacks of a run
 //! * [`printer`]: prints what events did, on threads of its own
 //! * [`kept`]: what the engine shows of an event, kept
+//! * [`last`]: the last events of a run
 //! * [`tracer`]: from what the engine shows to that
 //! * [`filter`]: which events are wanted
 //! * [`fields`]: a structure's fields by name, each at its place
@@ -30,6 +31,7 @@ mod fields;
 mod filter;
 mod instruction;
 mod kept;
+mod last;
 mod line;
 mod name;
 mod packet;
@@ -46,6 +48,7 @@ pub use event::{Change, Context, Count, Event, Instruction, Processor};
 pub use fields::{Leaf, leaves};
 pub use filter::{Connection, Filter, Flows, Packet};
 pub use kept::Kept;
+pub use last::LastEvents;
 pub use name::Name;
 pub use packet::{Decoded, Sent};
 pub use printer::{Form, Print, Printed};

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::event::Event;
 use crate::filter::{Filter, Flows};
+use crate::last::{Last, LastEvents};
 use crate::name::Name;
 use crate::packet::Sent;
 use crate::printer::{Form, Print, Printer};
@@ -38,12 +39,13 @@ pub struct Recorder {
 /// What is done with events that are wanted.
 enum Sink {
     Show(Show),
+    Last(Box<Last>),
     Print(Box<Printer>),
 }
 
 /// A host, and which instructions of the events that were shown sent packets.
-struct Host {
-    tracer: Tracer,
+pub(crate) struct Host {
+    pub(crate) tracer: Tracer,
     senders: VecDeque<Sender>,
 }
 
@@ -70,6 +72,13 @@ impl Recorder {
     pub fn printing(start: Instant, filter: Filter, form: Form, print: Print) -> Recorder {
         let printer = Printer::new(start, form, filter.packet.clone(), print);
         Recorder::into(start, filter, Sink::Print(Box::new(printer)))
+    }
+
+    /// The same for the end of a run alone: [`Recorder::finish`] shows the last events, and before them those that
+    /// set a timer last. Until then events are kept, which costs less than to say what they did.
+    #[must_use]
+    pub fn last(start: Instant, filter: Filter, last: LastEvents, show: Show) -> Recorder {
+        Recorder::into(start, filter, Sink::Last(Box::new(Last::new(last, show))))
     }
 
     fn into(start: Instant, filter: Filter, sink: Sink) -> Recorder {
@@ -121,19 +130,22 @@ impl Recorder {
         drop(hosts);
         let recorder = self.clone();
         stack.set_event_tap(Some(Box::new(move |shown: &TapEvent<'_>| {
-            recorder.event(&mut observed.lock(), shown);
+            recorder.event(&observed, shown);
         })));
         Ok(())
     }
 
-    /// Prints what waits to be printed.
+    /// Prints what waits to be printed, or shows what was kept.
     pub fn finish(&self) {
-        if let Sink::Print(printer) = &mut *self.sink.lock() {
-            printer.finish();
+        match &mut *self.sink.lock() {
+            Sink::Print(printer) => printer.finish(),
+            Sink::Last(last) => last.finish(),
+            Sink::Show(_) => {}
         }
     }
 
-    fn event(&self, host: &mut Host, shown: &TapEvent<'_>) {
+    fn event(&self, observed: &Arc<Mutex<Host>>, shown: &TapEvent<'_>) {
+        let host = &mut *observed.lock();
         let Recorder { filter, flows, .. } = self;
         let Some(wanted) = host.tracer.wanted(shown, filter, flows) else {
             return;
@@ -141,6 +153,10 @@ impl Recorder {
         let mut sink = self.sink.lock();
         let show = match &mut *sink {
             Sink::Show(show) => show,
+            Sink::Last(last) => {
+                let at_ns = hawser_time::nanos(shown.now - self.start);
+                return last.keep((host.tracer.host().as_str(), observed), at_ns, wanted, shown);
+            }
             Sink::Print(printer) => return printer.event(host.tracer.host(), wanted, shown),
         };
         let mut event = host.tracer.say(shown, wanted);

@@ -1,0 +1,121 @@
+//! The last events of a run, and the events that set its timers last: kept as the engine showed them, and said once the
+//! run is over.
+//!
+//! To say what an event did takes the interpreter; to keep the event takes a copy. A run whose end alone matters costs
+//! little more than one that is not observed.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use hawser_engine::TapEvent;
+use hawser_ir::ContextId;
+use hawser_ir::abi::{ON_FRESH, Outcome, RecordKind, TimerRec};
+use parking_lot::Mutex;
+
+use crate::kept::Kept;
+use crate::recorder::{Host, Show};
+use crate::tracer::Wanted;
+
+/// How many events are kept, and until when they are among the last.
+#[derive(Clone, Copy, Debug)]
+pub struct LastEvents {
+    /// How many.
+    pub count: usize,
+    /// Events after this time, in nanoseconds of the run, are none of the last; nor are those after a false assertion.
+    pub until_ns: u64,
+}
+
+/// A timer of a context type on a host.
+type Timer = (String, ContextId, u32);
+
+/// What is kept of a run.
+pub(crate) struct Last {
+    wanted: LastEvents,
+    is_over: bool,
+    count: u64,
+    recent: VecDeque<Arc<Shown>>,
+    timers: HashMap<Timer, Arc<Shown>>,
+    show: Show,
+}
+
+/// An event that was shown.
+struct Shown {
+    /// Its place among the events of the run.
+    place: u64,
+    host: Arc<Mutex<Host>>,
+    wanted: Wanted,
+    event: Kept,
+}
+
+impl Last {
+    pub(crate) fn new(wanted: LastEvents, show: Show) -> Last {
+        Last {
+            wanted,
+            is_over: false,
+            count: 0,
+            recent: VecDeque::new(),
+            timers: HashMap::new(),
+            show,
+        }
+    }
+
+    /// Keeps an event of a host at a time of the run, as far as it is one of the last or sets timers.
+    pub(crate) fn keep(
+        &mut self,
+        (name, host): (&str, &Arc<Mutex<Host>>),
+        at_ns: u64,
+        wanted: Wanted,
+        shown: &TapEvent<'_>,
+    ) {
+        let is_recent = !self.is_over && at_ns <= self.wanted.until_ns;
+        let timers: Vec<Timer> = timers(name, shown).collect();
+        if !is_recent && timers.is_empty() {
+            return;
+        }
+        self.count += 1;
+        let kept = Arc::new(Shown {
+            place: self.count,
+            host: Arc::clone(host),
+            wanted,
+            event: Kept::of(shown),
+        });
+        for timer in timers {
+            self.timers.insert(timer, Arc::clone(&kept));
+        }
+        if is_recent {
+            self.is_over = matches!(shown.outcome, Some(Outcome::Assert(_)));
+            if self.recent.len() >= self.wanted.count {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(kept);
+        }
+    }
+
+    /// Says what was kept, in the order in which it happened.
+    pub(crate) fn finish(&mut self) {
+        let all = self
+            .timers
+            .drain()
+            .map(|(_, shown)| shown)
+            .chain(self.recent.drain(..));
+        let in_order: BTreeMap<u64, Arc<Shown>> = all.map(|shown| (shown.place, shown)).collect();
+        for shown in in_order.values() {
+            let event = shown.host.lock().tracer.say(&shown.event.shown(), shown.wanted);
+            (self.show)(&event);
+        }
+    }
+}
+
+/// The timers that an event starts or stops.
+fn timers<'a>(host: &'a str, shown: &'a TapEvent<'_>) -> impl Iterator<Item = Timer> + 'a {
+    let sets = |kind| matches!(kind, RecordKind::TimerStart | RecordKind::TimerStop);
+    let set = shown.records.iter().filter(move |record| sets(record.kind));
+    set.filter_map(move |record| {
+        let on = if record.on == ON_FRESH {
+            shown.fresh
+        } else {
+            shown.context
+        };
+        Some((host.to_owned(), on?.0, record.fixed::<TimerRec>().timer))
+    })
+}
