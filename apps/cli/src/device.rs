@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use hawser::host::{self, DeviceSpec, Faults, Setup};
-use hawser::interact::Bus;
 use hawser::lab::units::Bytes;
 use hawser::programs::Engine;
 use hawser::session::OpenError;
@@ -154,8 +153,9 @@ impl DeviceArgs {
             let host = own.map_or_else(String::new, |own| own.to_string());
             hawser::trace::observe_endpoint(&mut endpoint, &host, show).map_err(Exit::input)?;
         }
-        if let Some(bus) = self.interact.start()? {
+        if let Some(bus) = self.interact.bus() {
             endpoint.interact(&bus, None).map_err(Exit::input)?;
+            self.interact.listen(&bus)?;
         }
         Ok(endpoint)
     }
@@ -163,22 +163,29 @@ impl DeviceArgs {
     /// Opens the device and puts the program on it, driven by the running runtime.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
         let endpoint = self.described()?.open().map_err(unusable)?;
-        self.drive(endpoint, self.interact.start()?.as_ref())
+        let network = self.drive(endpoint)?;
+        self.listen()?;
+        Ok(network)
     }
 
-    /// The stacks of so many shards, each to be driven by [`DeviceArgs::drive`] in a thread of its own.
-    pub(crate) fn shards(&self, count: u16) -> Result<(Vec<Endpoint>, Option<Bus>), Exit> {
+    /// The stacks of so many shards, each to be driven by [`DeviceArgs::drive`] in a thread of its own. Once all are,
+    /// [`DeviceArgs::listen`] lets other processes see them.
+    pub(crate) fn shards(&self, count: u16) -> Result<Vec<Endpoint>, Exit> {
         if count > 1 && self.trace.is_wanted() {
             return Err(Exit::usage(
                 "--trace writes what one shard does: leave --shards out",
             ));
         }
-        let endpoints = self.described()?.open_shards(count).map_err(unusable)?;
-        Ok((endpoints, self.interact.start()?))
+        self.described()?.open_shards(count).map_err(unusable)
+    }
+
+    /// Opens the socket for other processes, if one is wanted: what runs is on the bus by now.
+    pub(crate) fn listen(&self) -> Result<(), Exit> {
+        self.interact.start()
     }
 
     /// Has the running runtime drive a stack.
-    pub(crate) fn drive(&self, endpoint: Endpoint, bus: Option<&Bus>) -> Result<Network, Exit> {
+    pub(crate) fn drive(&self, endpoint: Endpoint) -> Result<Network, Exit> {
         let network = Network::start(endpoint).map_err(Exit::environment)?;
         if let Some(show) = self.trace.open()? {
             let host = self
@@ -187,8 +194,8 @@ impl DeviceArgs {
                 .map_or_else(String::new, |own| own.to_string());
             hawser::trace::observe(&network, &host, show).map_err(Exit::input)?;
         }
-        if let Some(bus) = bus {
-            network.interact(bus).map_err(Exit::input)?;
+        if let Some(bus) = self.interact.bus() {
+            network.interact(&bus).map_err(Exit::input)?;
         }
         Ok(network)
     }

@@ -22,18 +22,19 @@ pub(crate) struct InteractArgs {
 }
 
 impl InteractArgs {
-    /// Opens the socket, if one is wanted: what is to be seen there is put on this bus. It is served
-    /// until [`part`].
-    pub(crate) fn start(&self) -> Result<Option<Bus>, Exit> {
-        if self.interact.is_some() {
-            self.open().map(Some)
-        } else {
-            Ok(None)
-        }
+    /// The bus of this process, if others may watch and steer it.
+    pub(crate) fn bus(&self) -> Option<Bus> {
+        self.interact.is_some().then(interact::open_process_bus)
     }
 
-    /// The same for who has nothing else to do: at the usual place unless another is given.
-    pub(crate) fn open(&self) -> Result<Bus, Exit> {
+    /// Opens the socket, if one is wanted, for a command whose sources come and go. It is served until [`part`].
+    pub(crate) fn start(&self) -> Result<(), Exit> {
+        self.bus().map_or(Ok(()), |bus| self.listen(&bus))
+    }
+
+    /// Opens the socket of a bus whose sources are there already, so that a client that connects finds them: at the
+    /// usual place unless another is given. It is served until [`part`].
+    pub(crate) fn listen(&self, bus: &Bus) -> Result<(), Exit> {
         let path = match &self.interact {
             Some(Some(path)) => path.clone(),
             Some(None) | None => usual()?,
@@ -42,10 +43,9 @@ impl InteractArgs {
             Some(file) => Rules::load(file).map_err(Exit::input)?,
             None => Rules::default(),
         };
-        let bus = interact::open_process_bus();
         let server = Server::start(bus.clone(), &path, rules).map_err(Exit::environment)?;
         *SERVER.lock() = Some(server);
-        Ok(bus)
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ mod log;
 mod progress;
 mod screen;
 mod session;
+mod signals;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 

@@ -21,6 +21,8 @@ const WINDOW: u64 = 20_000;
 /// Linux sends through a queue of 200 kB at 40 Mbit/s and 20 ms. Its window is held until the holder is
 /// gone, and once more until the lease is over; both times it has to grow again.
 ///
+/// The first client that finds the socket finds what is served there.
+///
 /// Events are the whole machine's, flows this namespace's: other tests' transfers are out of the scope.
 /// What is waited for may come late on a busy machine, so nothing here depends on how long something takes;
 /// what does not come at all is ended by `timeout`.
@@ -31,7 +33,7 @@ echo reno > /proc/sys/net/ipv4/tcp_congestion_control
 python3 -m http.server 8080 --bind 0.0.0.0 > server.log 2>&1 & ALL=$!
 trap 'kill $ALL 2> /dev/null || true' EXIT
 "$HAWSER" kernel --name "$NAME" --interact=k.sock --json > kernel & K=$!; ALL="$ALL $K"
-until [ -s kernel ]; do sleep 0.05; done
+until [ -S k.sock ]; do sleep 0.01; done
 "$HAWSER" events 'kernel.tcp.*' --json $S > offers
 "$HAWSER" watch 'kernel.tcp.*' $S --scope local.port=8080 --json --every 50ms \
     --record recording --qlog out.sqlog > lines & W=$!

@@ -62,8 +62,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if args.capabilities {
             return capabilities(&options, args.json);
         }
-        let bus = args.interact.open()?;
+        let bus = open_process_bus();
         let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
+        args.interact.listen(&bus)?;
         if args.json {
             println!(
                 "{}",

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use crate::device::DeviceArgs;
 use crate::exit::{Exit, Outcome};
-use crate::progress;
+use crate::{progress, signals};
 
 /// The longest message.
 const MAX_SIZE: u32 = 64 << 20;
@@ -150,8 +151,10 @@ fn serve(args: &Serve) -> Outcome {
         ),
         false => println!("listening on {at}"),
     }
+    let (ended, is_over) = mpsc::channel();
+    signals::end_by(ended)?;
     let mut served = 0;
-    while args.calls.is_none_or(|calls| served < calls) {
+    while args.calls.is_none_or(|calls| served < calls) && is_over.try_recv().is_err() {
         let is_busy = endpoint.poll().map_err(Exit::environment)?;
         let count = endpoint
             .serve(socket, |request| request.message.clone())

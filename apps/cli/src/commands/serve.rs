@@ -10,7 +10,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use hawser::places::Shares;
-use hawser::{Listener, Network, Probe, Stream};
+use hawser::{Endpoint, Listener, Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::task::LocalSet;
@@ -18,6 +18,7 @@ use tokio::task::LocalSet;
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
 use crate::http::{Hosts, Served, serve_connection, with_causes};
+use crate::signals;
 use places::{Place, Places};
 
 /// How often a connection's state is looked at for the log.
@@ -80,16 +81,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
         all_listen: Arc::new(Barrier::new(usize::from(args.shards))),
     };
     allow_files(u64::from(args.max_connections) + SPARE_FILES);
-    let (endpoints, bus) = args.device.shards(args.shards)?;
+    let endpoints = args.device.shards(args.shards)?;
     let (ended, ends) = mpsc::channel();
+    signals::end_by(ended.clone())?;
     for (shard, endpoint) in endpoints.into_iter().enumerate() {
-        let (server, device, bus, ended) = (server.clone(), args.device.clone(), bus.clone(), ended.clone());
+        let (server, device, ended) = (server.clone(), args.device.clone(), ended.clone());
         std::thread::spawn(move || {
             // The first that ends has been received then, and the process ends.
-            let _ = ended.send(server.run(shard, || device.drive(endpoint, bus.as_ref())));
+            let _ = ended.send(server.run(shard, &device, endpoint));
         });
     }
-    Err(ends.recv().map_err(Exit::failed)?)
+    ends.recv().map_err(Exit::failed)?
 }
 
 impl Args {
@@ -121,13 +123,9 @@ struct Server {
 
 impl Server {
     /// Serves one shard's connections in this thread, until that fails.
-    fn run(&self, shard: usize, start: impl FnOnce() -> Result<Network, Exit>) -> Exit {
-        let runtime = match runtime() {
-            Ok(runtime) => runtime,
-            Err(exit) => return exit,
-        };
-        let served = LocalSet::new().block_on(&runtime, async {
-            let network = start()?;
+    fn run(&self, shard: usize, device: &DeviceArgs, endpoint: Endpoint) -> Outcome {
+        LocalSet::new().block_on(&runtime()?, async {
+            let network = device.drive(endpoint)?;
             let listeners = self.at.iter().map(|at| {
                 let listener = network.listen(*at, self.backlog);
                 listener.map_err(|e| Exit::environment(format!("cannot listen on {at}: {e}")))
@@ -135,6 +133,7 @@ impl Server {
             let listeners: Vec<Listener> = listeners.collect::<Result<_, Exit>>()?;
             self.all_listen.wait();
             if shard == 0 {
+                device.listen()?;
                 self.announce();
             }
             let places = Places::new(self.shares);
@@ -144,11 +143,10 @@ impl Server {
             }
             match accepting.join_next().await {
                 Some(Err(error)) => Err(Exit::environment(error)),
-                Some(Ok(exit)) => Ok(exit),
+                Some(Ok(exit)) => Err(exit),
                 None => Err(Exit::failed("nobody listens")),
             }
-        });
-        served.unwrap_or_else(|exit| exit)
+        })
     }
 
     fn announce(&self) {

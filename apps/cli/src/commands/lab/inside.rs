@@ -97,9 +97,12 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
 
 /// Does it with the lab's links on the bus, if that is wanted.
 fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Result<T, Exit> {
-    Ok(match interact.start()? {
-        Some(bus) => with_links(&bus, lab, body),
-        None => body(),
+    let Some(bus) = interact.bus() else {
+        return Ok(body());
+    };
+    with_links(&bus, lab, || {
+        interact.listen(&bus)?;
+        Ok(body())
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
@@ -13,6 +14,7 @@ use serde_json::json;
 use super::control::{self, Answer, Hello, Kind};
 use super::{MAX_SIZE, SLEEP, Serve, failed};
 use crate::exit::{Exit, Outcome};
+use crate::signals;
 
 /// The maximum number of clients at a time.
 const MAX_CLIENTS: usize = 64;
@@ -49,8 +51,10 @@ pub(super) fn serve(args: &Serve) -> Outcome {
         false => println!("listening on {at}"),
     }
     let mut clients: Vec<Served> = Vec::new();
+    let (ended, is_over) = mpsc::channel();
+    signals::end_by(ended)?;
     let (mut served, mut polled) = (0, Instant::now());
-    while args.clients.is_none_or(|count| served < count) {
+    while args.clients.is_none_or(|count| served < count) && is_over.try_recv().is_err() {
         let is_busy = endpoint.poll().map_err(Exit::environment)?;
         for client in &mut clients {
             client.work(&mut endpoint)?;

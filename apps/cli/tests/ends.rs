@@ -1,0 +1,42 @@
+//! A server in the background of a shell, which has it ignore interrupts: a signal ends it in order.
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
+
+/// A server that a shell without job control has started in the background, once it listens.
+fn server(arguments: &str) -> Child {
+    let script = format!("trap '' INT; exec \"$HAWSER\" {arguments}");
+    let mut child = Command::new("sh")
+        .args(["-c", &script])
+        .env("HAWSER", HAWSER)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut line = String::new();
+    let output = child.stdout.take().expect("its output");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    assert!(line.contains("listening"), "{arguments}: {line}");
+    child
+}
+
+#[test]
+fn a_server_ends_by_a_signal_that_a_shell_had_it_ignore() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let command = format!(
+        "serve {} --program quic-lite --dev udp:{}",
+        folder.display(),
+        free.expect("a port")
+    );
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut child = server(&command);
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0), "{signal:?}");
+    }
+}
