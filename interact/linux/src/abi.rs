@@ -126,6 +126,19 @@ pub(crate) struct RawStanding {
     pub(crate) fallbacks: u64,
 }
 
+/// The order of the enumeration in `bpf/reach.bpf.h`.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub(crate) enum Operation {
+    Inspect,
+    SetCongestionControl,
+    SetTcpOption,
+    SetSocketOption,
+    Destroy,
+    Adopt,
+    PutBack,
+}
+
 /// `struct request`.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]

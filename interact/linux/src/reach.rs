@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::abi::{RawAdoption, RawRequest};
+use crate::abi::{Operation, RawAdoption, RawRequest};
 use crate::kernel::is_name;
 use crate::{Kernel, KernelError, Missing};
 
@@ -44,19 +44,6 @@ pub struct Inside {
     pub lost_segments: u32,
     /// The pace, bytes per second.
     pub pacing_rate: u64,
-}
-
-/// The order of the enumeration in `bpf/reach.bpf.h`.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(crate) enum Operation {
-    Inspect,
-    SetCongestionControl,
-    SetTcpOption,
-    SetSocketOption,
-    Destroy,
-    Adopt,
-    PutBack,
 }
 
 /// What becomes of a flow that is to be given our congestion control: the order of the enumeration in

@@ -10,6 +10,9 @@ use crate::packet::Decoded;
 use crate::source::Line;
 use crate::value::Value;
 
+/// Is shown each event that is wanted, in order.
+pub type Show = Box<dyn FnMut(&Event) + Send>;
+
 /// An event, and all that came of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {

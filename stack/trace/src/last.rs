@@ -12,8 +12,9 @@ use hawser_ir::ContextId;
 use hawser_ir::abi::{ON_FRESH, Outcome, RecordKind, TimerRec};
 use parking_lot::Mutex;
 
+use crate::event::Show;
+use crate::host::Host;
 use crate::kept::Kept;
-use crate::recorder::{Host, Show};
 use crate::tracer::Wanted;
 
 /// How many events are kept, and until when they are among the last.

@@ -8,6 +8,7 @@
 //! * [`event`]: what is said of an event
 //! * [`recorder`]: observes the stacks of a run
 //! * [`printer`]: prints what events did, on threads of its own
+//! * [`host`]: a host of a run, and what it sent
 //! * [`kept`]: what the engine shows of an event, kept
 //! * [`last`]: the last events of a run
 //! * [`tracer`]: from what the engine shows to that
@@ -29,6 +30,7 @@ mod digits;
 mod event;
 mod fields;
 mod filter;
+mod host;
 mod instruction;
 mod kept;
 mod last;
@@ -44,7 +46,7 @@ mod value;
 
 pub use hawser_interp::Unsupported;
 
-pub use event::{Change, Context, Count, Event, Instruction, Processor};
+pub use event::{Change, Context, Count, Event, Instruction, Processor, Show};
 pub use fields::{Leaf, leaves};
 pub use filter::{Connection, Filter, Flows, Packet};
 pub use kept::Kept;
@@ -52,7 +54,7 @@ pub use last::LastEvents;
 pub use name::Name;
 pub use packet::{Decoded, Sent};
 pub use printer::{Form, Print, Printed};
-pub use recorder::{Recorder, Show};
+pub use recorder::Recorder;
 pub use source::{Line, Lines};
 pub use tracer::{Tracer, context};
 pub use value::{Reader, Value};

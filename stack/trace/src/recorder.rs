@@ -9,20 +9,13 @@ use hawser_interp::Unsupported;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-use crate::event::Event;
+use crate::event::Show;
 use crate::filter::{Filter, Flows};
+use crate::host::Host;
 use crate::last::{Last, LastEvents};
-use crate::name::Name;
 use crate::packet::Sent;
 use crate::printer::{Form, Print, Printer};
-use crate::source::Line;
 use crate::tracer::Tracer;
-
-/// Is shown each event that is wanted, in order.
-pub type Show = Box<dyn FnMut(&Event) + Send>;
-
-/// Instructions that sent packets and are remembered, of each host: packets leave soon after, unless they are paced.
-const MAX_SENDERS: usize = 1 << 16;
 
 /// Observes stacks, and shows what their events did. All stacks of a run share one, so that their events come in
 /// the order in which they happened.
@@ -41,22 +34,6 @@ enum Sink {
     Show(Show),
     Last(Box<Last>),
     Print(Box<Printer>),
-}
-
-/// A host, and which instructions of the events that were shown sent packets.
-pub(crate) struct Host {
-    pub(crate) tracer: Tracer,
-    senders: VecDeque<Sender>,
-}
-
-/// An instruction that sent packets.
-struct Sender {
-    cause: u32,
-    number: u64,
-    flow: Option<usize>,
-    event: Name,
-    source: &'static str,
-    line: Line,
 }
 
 impl Recorder {
@@ -192,24 +169,5 @@ impl Recorder {
             line: sender.line.clone(),
             decoded: host.tracer.decode(bytes),
         })
-    }
-}
-
-impl Host {
-    fn remember(&mut self, event: &Event, first_cause: u32) {
-        let instructions = event.instructions.iter().enumerate();
-        for (index, sends) in instructions.filter(|(_, sends)| sends.instruction == "pkt_gen") {
-            if self.senders.len() >= MAX_SENDERS {
-                self.senders.pop_front();
-            }
-            self.senders.push_back(Sender {
-                cause: first_cause + index as u32,
-                number: event.number,
-                flow: event.flow,
-                event: event.event.clone(),
-                source: event.source,
-                line: sends.line.clone(),
-            });
-        }
     }
 }

@@ -7,9 +7,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use libbpf_rs::MapHandle;
-
-use super::update;
 use crate::KernelError;
 use crate::leases::now;
 
@@ -23,19 +20,21 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Begins to write into the map.
+    /// Begins to write the time, by `beat`, where the programs find it.
     ///
     /// # Errors
-    /// When the map cannot be written, or no thread be started.
-    pub(super) fn start(map: MapHandle) -> Result<Heartbeat, KernelError> {
-        beat(&map, now())?;
+    /// When it cannot be written, or no thread be started.
+    pub(super) fn start(
+        beat: impl Fn(u64) -> Result<(), KernelError> + Send + 'static,
+    ) -> Result<Heartbeat, KernelError> {
+        beat(now())?;
         let (over, is_over) = channel();
         let body = move || {
             while is_over.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 // What cannot be written now is written the next time.
-                let _ = beat(&map, now());
+                let _ = beat(now());
             }
-            let _ = beat(&map, 0);
+            let _ = beat(0);
         };
         let thread = std::thread::Builder::new()
             .name("kernel-heartbeat".into())
@@ -56,8 +55,4 @@ impl Drop for Heartbeat {
             let _ = thread.join();
         }
     }
-}
-
-fn beat(map: &MapHandle, time: u64) -> Result<(), KernelError> {
-    update(map, &0_u32, &time)
 }

@@ -21,11 +21,10 @@ use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
 use crate::abi::{
-    RawAdoption, RawChoices, RawLease, RawOfSubscription, RawRecord, RawRequest, RawSettings, RawStanding,
-    SUBSCRIPTIONS,
+    Operation, RawAdoption, RawChoices, RawLease, RawOfSubscription, RawRecord, RawRequest, RawSettings,
+    RawStanding, SUBSCRIPTIONS,
 };
 use crate::hook::{HOOKS, Hook, Hooks};
-use crate::reach::Operation;
 use crate::{KernelError, Missing, Options};
 use heartbeat::Heartbeat;
 
@@ -92,7 +91,10 @@ impl Programs {
         let events = map("ring")?;
         let ring = ring(&events, &batch).map_err(|error| libbpf("read the ring", &error))?;
         let programs = Self {
-            _heartbeat: Heartbeat::start(map(".data.heartbeat")?)?,
+            _heartbeat: Heartbeat::start({
+                let heartbeat = map(".data.heartbeat")?;
+                move |time| update(&heartbeat, &0_u32, &time)
+            })?,
             attached: [const { None }; HOOKS],
             available,
             ring,

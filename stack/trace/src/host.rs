@@ -1,0 +1,47 @@
+//! A host of a run that is observed: its tracer, and what it sent.
+
+use std::collections::VecDeque;
+
+use crate::event::Event;
+use crate::name::Name;
+use crate::source::Line;
+use crate::tracer::Tracer;
+
+/// Instructions that sent packets and are remembered, of each host: packets leave soon after, unless they are paced.
+const MAX_SENDERS: usize = 1 << 16;
+
+/// A host, and which instructions of the events that were shown sent packets.
+pub(crate) struct Host {
+    pub(crate) tracer: Tracer,
+    pub(crate) senders: VecDeque<Sender>,
+}
+
+/// An instruction that sent packets.
+pub(crate) struct Sender {
+    pub(crate) cause: u32,
+    pub(crate) number: u64,
+    pub(crate) flow: Option<usize>,
+    pub(crate) event: Name,
+    pub(crate) source: &'static str,
+    pub(crate) line: Line,
+}
+
+impl Host {
+    /// Notes the instructions of an event that sent packets.
+    pub(crate) fn remember(&mut self, event: &Event, first_cause: u32) {
+        let instructions = event.instructions.iter().enumerate();
+        for (index, sends) in instructions.filter(|(_, sends)| sends.instruction == "pkt_gen") {
+            if self.senders.len() >= MAX_SENDERS {
+                self.senders.pop_front();
+            }
+            self.senders.push_back(Sender {
+                cause: first_cause + index as u32,
+                number: event.number,
+                flow: event.flow,
+                event: event.event.clone(),
+                source: event.source,
+                line: sends.line.clone(),
+            });
+        }
+    }
+}
