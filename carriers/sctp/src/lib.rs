@@ -25,12 +25,17 @@ mod carrier;
 mod connect;
 mod error;
 mod figures;
+#[cfg(any(test, feature = "hostile"))]
+pub mod hostile;
+mod interpose;
 mod library;
 mod listener;
 mod notice;
 mod options;
+mod packet;
 mod reaper;
 mod stack;
+mod udp;
 
 pub use carrier::SctpCarrier;
 pub use error::SctpError;

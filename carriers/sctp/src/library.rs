@@ -11,25 +11,23 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::FromRawFd;
+use std::net::SocketAddr;
 use std::ptr::{self, NonNull};
 
 use bytemuck::{Pod, bytes_of, bytes_of_mut};
 use libc::socklen_t;
+use libloading::os::unix as loader;
 
 use crate::abi::{self, ReceiveInformation, SendInformation};
 use crate::address;
 use crate::bell::Rope;
 use crate::error::SctpError;
+use crate::interpose::{Sockets, interpose};
 
 /// The file, with the version of its interface: the structures of release 0.9.5.
 const FILE: &str = "libusrsctp.so.2";
 /// Addresses of one association that are looked at; the library itself takes 1,080 (its own limit).
 const ADDRESSES: usize = 64;
-
-/// The receive buffer of the library's UDP port, bytes.
-const RECEIVE_BUFFER: c_int = 4 << 20;
 
 type Handle = *mut c_void;
 type Upcall = extern "C" fn(Handle, *mut c_void, c_int);
@@ -82,38 +80,14 @@ struct Functions {
 /// The library, loaded.
 pub(crate) struct Library {
     functions: Functions,
-    loaded: libloading::Library,
+    /// The loader's handle. It is never closed.
+    handle: *mut c_void,
 }
 
-/// Gives the sockets at the library's UDP port more than the 128 KB of receive buffer that it asks for: all
-/// associations share them, and what a burst of many overflows has to be sent again. As much as the system grants.
-fn widen(udp_port: u16) {
-    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
-        return;
-    };
-    for entry in open.flatten() {
-        let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        // SAFETY: it is asked for its address and not closed; one that is no socket gives an error.
-        let socket = ManuallyDrop::new(unsafe { UdpSocket::from_raw_fd(fd) });
-        if socket.local_addr().is_ok_and(|local| local.port() == udp_port) {
-            // The first is bounded by net.core.rmem_max; the second takes a privilege.
-            for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
-                // SAFETY: the value is a number of the size stated, and is read during the call alone.
-                unsafe {
-                    libc::setsockopt(
-                        fd,
-                        libc::SOL_SOCKET,
-                        option,
-                        ptr::from_ref(&RECEIVE_BUFFER).cast(),
-                        size_of_val(&RECEIVE_BUFFER) as socklen_t,
-                    );
-                }
-            }
-        }
-    }
-}
+// SAFETY: a handle has no tie to a thread.
+unsafe impl Send for Library {}
+// SAFETY: as above; it is only looked up.
+unsafe impl Sync for Library {}
 
 impl Library {
     /// Loads it and keeps it for good.
@@ -123,7 +97,7 @@ impl Library {
             reason: error.to_string(),
         };
         // SAFETY: the file is the system's usrsctp, whose initialisers touch nothing of ours.
-        let loaded = unsafe { libloading::Library::new(FILE) }.map_err(missing)?;
+        let loaded = unsafe { loader::Library::new(FILE) }.map_err(missing)?;
         macro_rules! functions {
             ($($field:ident: $symbol:literal,)*) => {
                 Functions {
@@ -153,23 +127,26 @@ impl Library {
             set_non_blocking: b"usrsctp_set_non_blocking\0",
             set_upcall: b"usrsctp_set_upcall\0",
         };
-        Ok(Box::leak(Box::new(Self { functions, loaded })))
+        let handle = loaded.into_raw();
+        Ok(Box::leak(Box::new(Self { functions, handle })))
     }
 
-    /// Begins: opens the UDP port and starts the threads, in the calling thread's network namespace.
-    /// What fails there fails silently. To be called once in a process.
-    pub(crate) fn begin(&self, udp_port: u16) {
+    /// Begins, with these sockets for its packets, and starts the threads. To be called once in a process.
+    pub(crate) fn begin(&self, udp_port: u16, sockets: Sockets) -> Result<(), SctpError> {
+        interpose(self.handle, sockets).map_err(|error| SctpError::Start(error.to_string()))?;
         // SAFETY: without callbacks there is nothing for the library to hold on to.
         unsafe { (self.functions.init)(udp_port, ptr::null(), ptr::null()) }
-        widen(udp_port);
+        Ok(())
     }
 
     /// Sets what the header calls `sctp_NAME` for the whole stack, after [`Library::begin`].
     pub(crate) fn tune(&self, name: &str, value: u32) -> Result<(), SctpError> {
         let symbol = format!("usrsctp_sysctl_set_sctp_{name}\0");
         let failed = |why: String| SctpError::Start(format!("{name} cannot be {value}: {why}"));
+        // SAFETY: the handle is open, and is kept open behind the value that would close it.
+        let loaded = ManuallyDrop::new(unsafe { loader::Library::from_raw(self.handle) });
         // SAFETY: every function of this name has this type (USRSCTP_SYSCTL_DECL).
-        let set = unsafe { self.loaded.get::<SetTunable>(symbol.as_bytes()) };
+        let set = unsafe { loaded.get::<SetTunable>(symbol.as_bytes()) };
         let set = set.map_err(|error| failed(error.to_string()))?;
         // SAFETY: it takes a number and checks it.
         match unsafe { set(value) } {

@@ -1,7 +1,7 @@
 //! The process's one SCTP stack.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::error::SctpError;
 use crate::library::{Library, Socket};
 use crate::options::SctpOptions;
 use crate::reaper::{Ending, Reaper};
+use crate::udp;
 
 /// What the stack is set to. Times in milliseconds.
 ///
@@ -41,8 +42,6 @@ const RTO_INITIAL: u32 = 1_000;
 /// Times that an association is tried without an answer before it is given up, and half of it for a
 /// path.
 const RETRANSMISSIONS: u16 = 8;
-/// Tries to find a port that is free in both families.
-const PORT_TRIES: usize = 16;
 /// The indication by which two carriers know each other: `HWSR` (RFC 5061 4.2.6).
 pub(crate) const ADAPTATION: u32 = 0x4857_5352;
 
@@ -60,23 +59,34 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The stack, begun now if it was not. It takes this UDP port, or any if it is none; it belongs to
-    /// the network namespace of the thread that calls this first, and knows the addresses that the
-    /// machine has then.
+    /// The stack, begun now if it was not. It takes this UDP port at all addresses, or any port if it is
+    /// none; it belongs to the network namespace of the thread that calls this first, and knows the
+    /// addresses that the machine has then.
     ///
     /// # Errors
     /// The library is absent, the port is taken, or the stack runs over another one.
     pub fn open(udp_port: Option<u16>) -> Result<Self, SctpError> {
-        let udp_port = udp_port.filter(|port| *port != 0);
+        Self::open_at(&[], udp_port.unwrap_or(0))
+    }
+
+    /// As [`Stack::open`], with the UDP port at these addresses alone: packets to others are not received.
+    ///
+    /// # Errors
+    /// Those of [`Stack::open`].
+    pub fn bind(addresses: &[IpAddr], udp_port: u16) -> Result<Self, SctpError> {
+        Self::open_at(addresses, udp_port)
+    }
+
+    fn open_at(addresses: &[IpAddr], wanted: u16) -> Result<Self, SctpError> {
         let mut stack = STACK.lock();
-        match (*stack, udp_port) {
-            (Some(stack), Some(wanted)) if wanted != stack.udp_port => Err(SctpError::OtherPort {
-                present: stack.udp_port,
+        match *stack {
+            Some(present) if wanted != 0 && wanted != present.udp_port => Err(SctpError::OtherPort {
+                present: present.udp_port,
                 wanted,
             }),
-            (Some(stack), _) => Ok(stack),
-            (None, wanted) => {
-                let begun = Self::begin(wanted.unwrap_or(0))?;
+            Some(present) => Ok(present),
+            None => {
+                let begun = Self::begin(addresses, wanted)?;
                 *stack = Some(begun);
                 Ok(begun)
             }
@@ -89,20 +99,14 @@ impl Stack {
         *STACK.lock()
     }
 
-    fn begin(wanted: u16) -> Result<Self, SctpError> {
+    fn begin(addresses: &[IpAddr], wanted: u16) -> Result<Self, SctpError> {
         let library = Library::load()?;
-        let udp_port = free_port(wanted)?;
+        let (sockets, udp_port) = udp::open(addresses, wanted)?;
         let reaper = Reaper::start().map_err(|error| SctpError::Start(error.to_string()))?;
         if BEGUN.swap(true, Ordering::Relaxed) {
             return Err(SctpError::Start("it failed before in this process".into()));
         }
-        library.begin(udp_port);
-        // The library reports no error when it could not open its port.
-        if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, udp_port)).is_ok() {
-            return Err(SctpError::Start(format!(
-                "the library did not open UDP port {udp_port}"
-            )));
-        }
+        library.begin(udp_port, sockets)?;
         for (name, value) in TUNABLES {
             library.tune(name, *value)?;
         }
@@ -198,30 +202,4 @@ fn set_idle_timeout(socket: &Socket, idle_timeout: Duration) -> io::Result<()> {
         ..PeerAddressParameters::default()
     };
     socket.set(option::PEER_ADDRESS_PARAMETERS, &path)
-}
-
-/// A UDP port that both families have free now: `wanted`, or any if that is 0.
-fn free_port(wanted: u16) -> Result<u16, SctpError> {
-    let taken = |port, error| SctpError::Port { port, error };
-    let mut result = Err(taken(wanted, io::ErrorKind::AddrInUse.into()));
-    for _ in 0..PORT_TRIES {
-        result = bind_both(wanted).map_err(|(port, error)| taken(port, error));
-        if wanted != 0 || result.is_ok() {
-            break;
-        }
-    }
-    result
-}
-
-fn bind_both(wanted: u16) -> Result<u16, (u16, io::Error)> {
-    let bind =
-        |ip: IpAddr, port: u16| UdpSocket::bind(SocketAddr::new(ip, port)).map_err(|error| (port, error));
-    let v4 = bind(Ipv4Addr::UNSPECIFIED.into(), wanted)?;
-    let port = v4.local_addr().map_err(|error| (wanted, error))?.port();
-    drop(v4);
-    match bind(Ipv6Addr::UNSPECIFIED.into(), port) {
-        Err((port, error)) if error.kind() == io::ErrorKind::AddrInUse => Err((port, error)),
-        // A machine without IPv6 has no such port to take.
-        _ => Ok(port),
-    }
 }

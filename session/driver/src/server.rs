@@ -246,7 +246,7 @@ impl Server {
         if !self.is_insecure {
             return Err(ListenError::Insecure);
         }
-        let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
+        let stack = Stack::bind(addresses, ENCAPSULATION_PORT)?;
         let listener = stack.listen(addresses, port, options)?;
         self.addresses
             .extend(listener.local().into_iter().map(|address| ("sctp", address)));

@@ -4,8 +4,10 @@
 //! A process has one stack, so each end is a process of its own: this program, called with `peer`.
 
 mod faults;
+mod hostile;
 mod network;
 mod peer;
+mod raw;
 mod transfers;
 
 use std::process::ExitCode;
@@ -26,6 +28,8 @@ const TESTS: &[Test] = tests![
     faults::the_peer_vanishes,
     faults::an_abort_is_an_error,
     faults::addresses_and_ports_are_checked,
+    hostile::a_parameter_without_length_ends_no_server,
+    hostile::a_parameter_without_length_ends_no_client,
 ];
 
 fn main() -> ExitCode {

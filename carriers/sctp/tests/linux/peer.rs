@@ -14,8 +14,12 @@ use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpCarrier, SctpError, SctpOption
 use hawser_testing::Log;
 use sha2::{Digest, Sha256};
 
+use crate::raw::{self, Raw};
+
 /// The SCTP port of every server.
 pub(crate) const PORT: u16 = 5_001;
+/// The UDP port of a rogue server.
+const ROGUE: u16 = 9_900;
 const BLOCK: usize = 65_536;
 /// How long sending may take in any test.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -70,6 +74,8 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
             // One that waits for ever is a failure, not a test without an end.
             Some("send") => tokio::time::timeout(LONGEST, send(&words)).await?,
             Some("misuse") => misuse(&words).await,
+            Some("attack") => attack(&words),
+            Some("rogue") => rogue(&words),
             _ => Err("sink or send".into()),
         }
     });
@@ -128,6 +134,9 @@ async fn read_all(carrier: &mut SctpCarrier) -> io::Result<(u64, String)> {
 async fn send(words: &Words) -> Result {
     let log = Log::of_process();
     let stack = Stack::open(None)?;
+    for rogue in words.addresses("after")? {
+        meet(stack, rogue, words.options()?).await?;
+    }
     let bytes = words.number("bytes", 0)?;
     let count = words.number("count", 1)?;
     let begin = Instant::now();
@@ -234,6 +243,48 @@ async fn read_reply(carrier: &mut SctpCarrier) -> io::Result<String> {
         }
         reply.extend(bytes);
     }
+}
+
+/// Connects to a rogue server, and gives its packets time to arrive.
+async fn meet(stack: Stack, rogue: IpAddr, options: SctpOptions) -> Result {
+    let options = SctpOptions {
+        peer_udp_port: ROGUE,
+        ..options
+    };
+    let carrier = stack
+        .connect(&[SocketAddr::new(rogue, PORT)], &[], &options)
+        .await?;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(carrier);
+    Ok(())
+}
+
+/// A parameter of unknown type and of length 0.
+const ENDLESS: [u8; 4] = [0x05, 0xd0, 0, 0];
+
+/// Connects by hand, and sends INIT again from the same ports with a parameter of length 0.
+fn attack(words: &Words) -> Result {
+    let (at, to) = (words.addresses("at")?[0], words.addresses("to")?[0]);
+    let to = SocketAddr::new(to, ENCAPSULATION_PORT);
+    let mut raw = Raw::open(SocketAddr::new(at, 0), to, 7_000, PORT)?;
+    raw.handshake()?;
+    raw.send(0, &raw::init(raw::INIT, &ENDLESS))?;
+    // A server that looped would now answer nothing more.
+    std::thread::sleep(Duration::from_millis(200));
+    println!("attacked");
+    Ok(())
+}
+
+/// Takes one association by hand, and sends it INIT with tag 0 and a parameter of length 0.
+fn rogue(words: &Words) -> Result {
+    let at = SocketAddr::new(words.addresses("at")?[0], ROGUE);
+    let mut raw = Raw::open(at, at, PORT, 0)?;
+    raw.wait_for_ever()?;
+    println!("ready");
+    raw.accept()?;
+    raw.send(0, &raw::init(raw::INIT, &ENDLESS))?;
+    std::thread::sleep(LONGEST);
+    Ok(())
 }
 
 /// What is wrong to ask for, and the error then.

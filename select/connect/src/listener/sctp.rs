@@ -19,7 +19,8 @@ pub(super) fn open(
     port: u16,
     incoming: mpsc::Sender<Incoming>,
 ) -> io::Result<(SocketAddr, JoinSet<()>)> {
-    let listener = Stack::open(Some(ENCAPSULATION_PORT))?.listen(addresses, port, SctpOptions::default())?;
+    let listener =
+        Stack::bind(addresses, ENCAPSULATION_PORT)?.listen(addresses, port, SctpOptions::default())?;
     let address = listener.local().into_iter().next();
     let address = address.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
     let mut tasks = JoinSet::new();
