@@ -1,302 +1,112 @@
-//! An association as a carrier.
-//!
-//! The bytes of the stream go as messages, in order on stream 0, of payload protocol 0: their borders
-//! mean nothing. SCTP has no half-closed state (RFC 9260 9), so two carriers that know each other by
-//! their adaptation layer indication end a direction by a message of protocol [`END`]; with any other
-//! peer, finishing begins SHUTDOWN.
+//! An association as a carrier: a stream to the SCTP process, and what the process reports.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream as Stream;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use bytes::{Buf, Bytes};
 use hawser_carrier::{Carrier, Description, Statistics};
+use tokio::net::UnixStream;
 
-use crate::abi::{self, Status, option};
-use crate::address;
-use crate::bell::Rope;
-use crate::figures::{self, Meter, PathStatistics};
-use crate::library::{Received, Socket};
-use crate::notice::{Notice, PathEvent, parse};
-use crate::reaper::Ending;
-use crate::stack::{ADAPTATION, Stack};
+use crate::helper::figures::PathStatistics;
+use crate::helper::notice::PathEvent;
+use crate::process::Process;
+use crate::protocol::Order;
+use crate::remote::Remote;
 
-/// The payload protocol of the message that ends one direction: `HEND`. It has one byte, as SCTP has no
-/// empty messages (RFC 9260 6.1).
-const END: u32 = 0x4845_4e44;
-/// Packets' worth of data in one message.
-const PACKETS: usize = 8;
-/// Messages that wait in the library before it takes no more, so that what is urgent never waits for
-/// long: about 46 KB.
-const PENDING: u16 = 4;
-/// Bytes taken at once by one write.
-const WRITE: usize = 131_072;
 /// Bytes read at once.
 const READ: usize = 65_536;
-/// Room that there must be for one more read: any notification fits.
-const ROOM: usize = 4_096;
-/// Path events that are kept until someone asks. The oldest go.
-const EVENTS: usize = 64;
+/// Pieces written at once.
+const PIECES: usize = 16;
 
 /// An association.
 pub struct SctpCarrier {
-    /// None after it was handed over to end.
-    socket: Option<Socket>,
-    rope: Option<Rope>,
-    stack: Stack,
-    scratch: Box<[u8]>,
-    /// Read before anyone asked.
-    held: VecDeque<Bytes>,
-    /// A message that is being put together.
-    message: Vec<u8>,
-    meter: Meter,
-    events: VecDeque<PathEvent>,
-    up: bool,
-    /// The library has reported that the association was lost.
-    lost: bool,
-    /// Why it is no more; the library reports it once.
-    gone: Option<io::ErrorKind>,
-    /// The peer ends directions as we do.
-    knows_end: bool,
-    /// Nothing more will come.
-    ended: bool,
+    id: u64,
+    stream: UnixStream,
+    remote: Arc<Remote>,
+    process: Arc<Process>,
+    /// Bytes that were accepted.
+    written: u64,
     /// We have announced that nothing more will come.
     finished: bool,
     aborted: bool,
-    failed_setup: bool,
-}
-
-/// What a turn of reading brought.
-enum Turn {
-    Data(usize),
-    /// A notification, which was taken in.
-    Noticed,
-    End,
 }
 
 impl SctpCarrier {
-    pub(crate) fn new(socket: Socket, rope: Rope, stack: Stack) -> Self {
-        Self {
-            socket: Some(socket),
-            rope: Some(rope),
-            stack,
-            scratch: vec![0; READ].into(),
-            held: VecDeque::new(),
-            message: Vec::new(),
-            meter: Meter::new(),
-            events: VecDeque::new(),
-            up: false,
-            lost: false,
-            gone: None,
-            knows_end: false,
-            ended: false,
+    /// An association that is up.
+    pub(crate) fn new(
+        id: u64,
+        stream: Stream,
+        remote: Arc<Remote>,
+        process: Arc<Process>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            id,
+            stream: UnixStream::from_std(stream)?,
+            remote,
+            process,
+            written: 0,
             finished: false,
             aborted: false,
-            failed_setup: false,
-        }
+        })
     }
 
     /// Its paths, one for each address of the peer.
     #[must_use]
     pub fn paths(&self) -> Vec<PathStatistics> {
-        self.socket.as_ref().map(figures::paths).unwrap_or_default()
+        self.remote.view(|view| view.paths.clone()).unwrap_or_default()
     }
 
     /// The path of what is sent by no path in particular.
     #[must_use]
     pub fn primary(&self) -> Option<SocketAddr> {
-        self.status()
-            .ok()
-            .and_then(|status| address::of(&status.primary.address))
+        self.remote.view(|view| view.primary).flatten()
     }
 
     /// What happened to paths since this was asked last, as far as it was read: events come with the
     /// data, in order. At most 64 are kept.
     pub fn take_path_events(&mut self) -> Vec<PathEvent> {
-        self.events.drain(..).collect()
+        self.remote.take_events()
     }
 
     /// Whether the peer can end its direction and still receive.
     #[must_use]
     pub fn half_closes(&self) -> bool {
-        self.knows_end
+        self.remote.view(|view| view.half_closes).unwrap_or(false)
     }
 
-    /// Waits for the end of the handshake.
-    pub(crate) fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.wake_reader(cx);
+    /// Writes pieces of the queue; none if there is no room.
+    fn write(&mut self, cx: &mut Context<'_>, queue: &VecDeque<Bytes>) -> Poll<io::Result<usize>> {
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let count = queue
+            .iter()
+            .zip(&mut pieces)
+            .map(|(bytes, piece)| *piece = IoSlice::new(bytes))
+            .count();
         loop {
-            match self.turn(0) {
-                Ok(Turn::Noticed) if self.failed_setup => {
-                    return Poll::Ready(Err(self.why_not_up()));
-                }
-                Ok(Turn::Noticed) => {}
-                Ok(Turn::Data(length)) => {
-                    self.held
-                        .push_back(Bytes::copy_from_slice(&self.scratch[..length]));
-                    return Poll::Ready(Ok(()));
-                }
-                Ok(Turn::End) if self.up => {
-                    self.ended = true;
-                    return Poll::Ready(Ok(()));
-                }
-                Ok(Turn::End) => return Poll::Ready(Err(self.why_not_up())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return if self.up {
-                        Poll::Ready(Ok(()))
-                    } else {
-                        Poll::Pending
-                    };
-                }
-                Err(error) => return Poll::Ready(Err(error)),
+            match self.stream.poll_write_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => {}
+            }
+            match self.stream.try_write_vectored(&pieces[..count]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return Poll::Ready(result),
             }
         }
-    }
-
-    /// The error that the library keeps beside its notification, or one that means the same.
-    fn why_not_up(&mut self) -> io::Error {
-        match self.turn(0) {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => error,
-            _ => io::ErrorKind::ConnectionRefused.into(),
-        }
-    }
-
-    /// Receives once, behind `filled` bytes of the scratch.
-    fn turn(&mut self, filled: usize) -> io::Result<Turn> {
-        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        match socket.receive(&mut self.scratch[filled..])? {
-            Received::Data { protocol: END, .. } if self.knows_end => Ok(Turn::End),
-            Received::Data { length, .. } => Ok(Turn::Data(length)),
-            Received::End => Ok(Turn::End),
-            Received::Notification { length } => {
-                if let Some(notice) = parse(&self.scratch[filled..filled + length]) {
-                    self.note(notice);
-                }
-                Ok(Turn::Noticed)
-            }
-        }
-    }
-
-    fn note(&mut self, notice: Notice) {
-        match notice {
-            Notice::Up => self.up = true,
-            Notice::Lost => self.lost = true,
-            Notice::NotSetUp => self.failed_setup = true,
-            Notice::Adaptation(indication) => self.knows_end = indication == ADAPTATION,
-            Notice::Path(event) => {
-                tracing::debug!(peer = %event.peer, state = ?event.state, "a path of an association has changed");
-                if self.events.len() == EVENTS {
-                    self.events.pop_front();
-                }
-                self.events.push_back(event);
-            }
-            // The end of what comes follows by itself.
-            Notice::Ended | Notice::Shutdown => {}
-        }
-    }
-
-    /// Why there is no association any more. The library reports it behind what was not read yet, which is
-    /// at most a receive buffer, and is kept.
-    fn why_gone(&mut self) -> io::Error {
-        while self.gone.is_none() {
-            match self.turn(0) {
-                Ok(Turn::Data(length)) => {
-                    self.held
-                        .push_back(Bytes::copy_from_slice(&self.scratch[..length]));
-                }
-                Ok(Turn::Noticed) => {}
-                Ok(Turn::End) if self.lost => return self.end_with(io::ErrorKind::ConnectionReset),
-                Ok(Turn::End) => {
-                    self.ended = true;
-                    return io::ErrorKind::BrokenPipe.into();
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return self.end_with(error.kind()),
-            }
-        }
-        self.gone.unwrap_or(io::ErrorKind::BrokenPipe).into()
-    }
-
-    fn end_with(&mut self, kind: io::ErrorKind) -> io::Error {
-        let kind = match kind {
-            // The library aborts by itself when nothing came from the peer for too long.
-            io::ErrorKind::ConnectionAborted if !self.aborted => io::ErrorKind::TimedOut,
-            kind => kind,
-        };
-        self.gone = Some(kind);
-        kind.into()
-    }
-
-    fn status(&self) -> io::Result<Status> {
-        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        socket.get(option::STATUS, Status::default())
-    }
-
-    fn wake_reader(&self, cx: &Context<'_>) {
-        if let Some(rope) = &self.rope {
-            rope.wake_reader(cx);
-        }
-    }
-
-    fn wake_writer(&self, cx: &Context<'_>) {
-        if let Some(rope) = &self.rope {
-            rope.wake_writer(cx);
-        }
-    }
-
-    /// Sends a message off the front of `queue`; how long it was.
-    fn send_message(&mut self, queue: &mut VecDeque<Bytes>, max_len: usize) -> io::Result<usize> {
-        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let Some(front) = queue.front() else { return Ok(0) };
-        let sent = if front.len() >= max_len || queue.len() == 1 {
-            let length = front.len().min(max_len);
-            socket.send(&front[..length], 0, 0)?
-        } else {
-            self.message.clear();
-            for bytes in queue.iter() {
-                let room = max_len - self.message.len();
-                self.message.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if self.message.len() == max_len {
-                    break;
-                }
-            }
-            socket.send(&self.message, 0, 0)?
-        };
-        take(queue, sent);
-        Ok(sent)
-    }
-}
-
-/// How long a message of the stream is at most.
-pub(crate) fn message_length(status: &Status) -> usize {
-    (status.fragmentation_point as usize).clamp(512, 9_000) * PACKETS
-}
-
-/// Takes `count` bytes off the front of `queue`.
-fn take(queue: &mut VecDeque<Bytes>, mut count: usize) {
-    while let Some(front) = queue.front_mut() {
-        if front.len() > count {
-            front.advance(count);
-            return;
-        }
-        count -= front.len();
-        queue.pop_front();
     }
 }
 
 impl Carrier for SctpCarrier {
     fn describe(&self) -> Description {
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
-        let local = self
-            .socket
-            .as_ref()
-            .and_then(|socket| socket.local_addresses().first().copied());
         Description {
             transport: "sctp",
             secure: false,
-            local: local.unwrap_or(none),
+            local: self.remote.view(|view| view.local).flatten().unwrap_or(none),
             peer: self.primary().unwrap_or(none),
             interface: None,
             fallback: None,
@@ -305,13 +115,10 @@ impl Carrier for SctpCarrier {
     }
 
     fn statistics(&mut self) -> Statistics {
-        match self.status() {
-            Ok(status) => {
-                let paths = self.paths();
-                self.meter.read(Instant::now(), &status, &paths)
-            }
-            Err(_) => Statistics::default(),
-        }
+        let reported = self.remote.view(|view| view.statistics).unwrap_or_default();
+        // The report does not know of what is on the way to the process.
+        let queued = self.written.saturating_sub(reported.acked + reported.in_flight);
+        Statistics { queued, ..reported }
     }
 
     fn exporter(&self) -> Option<[u8; 32]> {
@@ -319,41 +126,25 @@ impl Carrier for SctpCarrier {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        if let Some(bytes) = self.held.pop_front() {
-            return Poll::Ready(Ok(bytes));
-        }
-        if self.ended {
-            return Poll::Ready(Ok(Bytes::new()));
-        }
-        if let Some(gone) = self.gone {
-            return Poll::Ready(Err(gone.into()));
-        }
-        self.wake_reader(cx);
-        let mut filled = 0;
-        let result = loop {
-            match self.turn(filled) {
-                Ok(Turn::Data(length)) => {
-                    filled += length;
-                    if self.scratch.len() - filled < ROOM {
-                        break Ok(());
-                    }
-                }
-                Ok(Turn::Noticed) => {}
-                Ok(Turn::End) if self.lost => break Err(self.end_with(io::ErrorKind::ConnectionReset)),
-                Ok(Turn::End) => {
-                    self.ended = true;
-                    break Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Err(error),
-                Err(error) => break Err(self.end_with(error.kind())),
+        let mut buffer = vec![0; READ];
+        loop {
+            if self.stream.poll_read_ready(cx)?.is_pending() {
+                return Poll::Pending;
             }
-        };
-        match result {
-            // What came before the end, or before an error, which comes again.
-            _ if filled > 0 => Poll::Ready(Ok(Bytes::copy_from_slice(&self.scratch[..filled]))),
-            Ok(()) => Poll::Ready(Ok(Bytes::new())),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
+            match self.stream.try_read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(length) if length > 0 => {
+                    buffer.truncate(length);
+                    return Poll::Ready(Ok(buffer.into()));
+                }
+                // The process has ended the stream, and says why.
+                _ => {
+                    return self.remote.poll_end(cx).map(|cause| match cause {
+                        None => Ok(Bytes::new()),
+                        Some(cause) => Err(cause.into()),
+                    });
+                }
+            }
         }
     }
 
@@ -361,86 +152,72 @@ impl Carrier for SctpCarrier {
         if self.finished || self.aborted {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        self.wake_writer(cx);
-        let mut written = 0;
-        while written < WRITE {
-            while queue.front().is_some_and(Bytes::is_empty) {
-                queue.pop_front();
-            }
-            if queue.is_empty() {
-                break;
-            }
-            let Ok(status) = self.status() else {
-                return Poll::Ready(Err(self.why_gone()));
-            };
-            if status.pending >= PENDING {
-                break;
-            }
-            match self.send_message(queue, message_length(&status)) {
-                Ok(sent) => written += sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if written == 0 => return Poll::Ready(Err(error)),
-                // It comes again.
-                Err(_) => break,
-            }
+        if let Some(cause) = self.remote.cause() {
+            return Poll::Ready(Err(cause.into()));
         }
-        self.meter.written += written as u64;
-        if written == 0 && !queue.is_empty() {
-            Poll::Pending
-        } else {
-            Poll::Ready(Ok(written))
+        while queue.front().is_some_and(Bytes::is_empty) {
+            queue.pop_front();
+        }
+        if queue.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        match self.write(cx, queue) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(written)) => {
+                self.written += written as u64;
+                take(queue, written);
+                Poll::Ready(Ok(written))
+            }
+            // The process has ended the stream, and says why.
+            Poll::Ready(Err(_)) => self.remote.poll_cause(cx).map(|cause| Err(cause.into())),
         }
     }
 
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The library sends by itself.
+        // The process sends by itself.
         Poll::Ready(Ok(()))
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(socket) = &self.socket else {
-            return Poll::Ready(Ok(()));
-        };
-        self.wake_writer(cx);
         if !self.finished {
-            let result = match self.knows_end {
-                true => socket.send(&[0], END, 0).map(|_| ()),
-                false => socket.shut_down(),
-            };
-            match result {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                // An association that is gone has nothing to finish.
-                _ => self.finished = true,
-            }
+            self.finished = true;
+            // A stream or a process that is gone has an end already.
+            let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
+            let _ = self.process.order(Order::Finish { id: self.id }, None);
         }
-        // Resolves when the peer has everything, or is gone.
-        match self.status() {
-            Ok(status) if status.pending > 0 || status.unacknowledged > 0 => Poll::Pending,
-            _ => Poll::Ready(Ok(())),
-        }
+        self.remote.poll_finished(cx).map(Ok)
     }
 
     fn abort(&mut self) {
-        if let Some(socket) = &self.socket
-            && !self.aborted
-        {
+        if !self.aborted {
             self.aborted = true;
-            // It fails when there is nothing left to abort.
-            let _ = socket.send(&[], 0, abi::SEND_ABORT);
+            // Without a process there is nothing left to abort.
+            let _ = self.process.order(
+                Order::End {
+                    id: self.id,
+                    at_once: true,
+                },
+                None,
+            );
         }
     }
 }
 
 impl Drop for SctpCarrier {
     fn drop(&mut self) {
-        if let (Some(socket), Some(rope)) = (self.socket.take(), self.rope.take()) {
-            // An association that never came up has nothing to lose.
-            self.stack.end(Ending {
-                socket,
-                _rope: rope,
-                at_once: self.aborted || !self.up,
-            });
+        self.process.end(self.id, self.aborted);
+    }
+}
+
+/// Takes `count` bytes off the front of `queue`.
+pub(crate) fn take(queue: &mut VecDeque<Bytes>, mut count: usize) {
+    while let Some(front) = queue.front_mut() {
+        if front.len() > count {
+            front.advance(count);
+            return;
         }
+        count -= front.len();
+        queue.pop_front();
     }
 }
 

@@ -4,25 +4,18 @@ use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-use crate::abi::{UdpEncapsulation, option};
-use crate::address;
-use crate::bell::Rope;
 use crate::carrier::SctpCarrier;
-use crate::error::SctpError;
-use crate::library::Socket;
+use crate::error::{Fault, SctpError};
 use crate::options::SctpOptions;
+use crate::process::Process;
+use crate::protocol::Order;
 use crate::stack::Stack;
 
-/// Handshakes that are tried when they are aborted after the peer has answered.
-///
-/// When INIT was lost and its repetition answered on another path, the library sends HEARTBEAT on the
-/// first path beside its COOKIE ECHO. If that comes first, the peer knows no association for it and
-/// answers with ABORT (RFC 9260 8.4), which ends the one that is being set up.
-const ATTEMPTS: usize = 4;
 /// Addresses of one association at each end, at most.
 const ADDRESSES: usize = 8;
 
@@ -42,85 +35,58 @@ impl Stack {
         options: &SctpOptions,
     ) -> Result<SctpCarrier, SctpError> {
         check(peers, locals)?;
-        let limit = options.handshake_timeout;
-        let attempts = async {
-            for _ in 1..ATTEMPTS {
-                match self.attempt(peers, locals, options).await {
-                    Err(Failure::Aborted(_)) => {}
-                    result => return result,
-                }
-            }
-            self.attempt(peers, locals, options).await
+        let (id, stream, theirs, remote) = self.process.expect()?;
+        let mut attempt = Attempt {
+            process: &self.process,
+            id: Some(id),
         };
-        match tokio::time::timeout(limit, attempts).await {
+        let order = Order::Connect {
+            id,
+            peers: peers.into(),
+            locals: locals.into(),
+            options: options.clone(),
+        };
+        self.process
+            .order(order, Some(theirs))
+            .map_err(|_| Fault::Gone.about(peers))?;
+        let handshake = poll_fn(|cx| remote.poll_up(cx));
+        let limit = options.handshake_timeout;
+        let unanswered = async {
+            poll_fn(|cx| remote.poll_trying(cx)).await;
+            unanswered(peers, options.peer_udp_port).await
+        };
+        let answer = first(handshake, unanswered);
+        match tokio::time::timeout(limit, answer).await {
             Err(_) => Err(SctpError::TimedOut {
                 peers: peers.into(),
                 limit,
             }),
-            Ok(Ok(carrier)) => Ok(carrier),
-            Ok(Err(Failure::Aborted(error) | Failure::Other(error))) => Err(error),
-        }
-    }
-
-    /// One handshake.
-    async fn attempt(
-        &self,
-        peers: &[SocketAddr],
-        locals: &[IpAddr],
-        options: &SctpOptions,
-    ) -> Result<SctpCarrier, Failure> {
-        let is_v6 = peers
-            .iter()
-            .map(SocketAddr::ip)
-            .chain(locals.iter().copied())
-            .any(|ip| ip.is_ipv6());
-        let rope = Rope::hang();
-        let socket = self.socket(is_v6, &rope, options).map_err(SctpError::Other)?;
-        bind(&socket, locals, 0)?;
-        encapsulate(&socket, options.peer_udp_port).map_err(SctpError::Other)?;
-        socket.connect(peers).map_err(|error| classify(error, peers))?;
-        let mut carrier = SctpCarrier::new(socket, rope, *self);
-
-        let handshake = poll_fn(|cx| carrier.poll_up(cx));
-        match first(handshake, unanswered(peers, options.peer_udp_port)).await {
-            Ok(()) => Ok(carrier),
-            Err(error) if is_abort(&error) => Err(Failure::Aborted(classify(error, peers))),
-            Err(error) => Err(Failure::Other(classify(error, peers))),
+            Ok(Err(fault)) => Err(fault.about(peers)),
+            Ok(Ok(())) => {
+                attempt.id = None;
+                Ok(SctpCarrier::new(
+                    id,
+                    stream,
+                    remote.clone(),
+                    self.process.clone(),
+                )?)
+            }
         }
     }
 }
 
-/// Why a handshake failed.
-enum Failure {
-    /// It was aborted after the peer had answered.
-    Aborted(SctpError),
-    Other(SctpError),
+/// An association that is being set up. One that is given up ends at once.
+struct Attempt<'a> {
+    process: &'a Arc<Process>,
+    id: Option<u64>,
 }
 
-impl From<SctpError> for Failure {
-    fn from(error: SctpError) -> Self {
-        Self::Other(error)
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.process.end(id, true);
+        }
     }
-}
-
-/// A peer that does not want an association aborts at INIT (ECONNREFUSED); this is later.
-fn is_abort(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
-    )
-}
-
-/// Binds to the addresses, if there are any.
-pub(crate) fn bind(socket: &Socket, locals: &[IpAddr], port: u16) -> Result<(), SctpError> {
-    if locals.is_empty() {
-        return Ok(());
-    }
-    let addresses: Vec<SocketAddr> = locals.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
-    socket.bind(&addresses).map_err(|error| SctpError::Local {
-        addresses: locals.into(),
-        error,
-    })
 }
 
 fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
@@ -140,29 +106,18 @@ fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
     Ok(())
 }
 
-/// Sends this association's packets in UDP to this port.
-fn encapsulate(socket: &Socket, port: u16) -> io::Result<()> {
-    let encapsulation = UdpEncapsulation {
-        // All addresses: the library takes no structure without a family.
-        address: address::store((Ipv4Addr::UNSPECIFIED, 0).into()),
-        port: port.to_be(),
-        ..UdpEncapsulation::default()
-    };
-    socket.set(option::REMOTE_UDP_PORT, &encapsulation)
-}
-
 /// The handshake, unless the network reports before that there is no one.
 async fn first(
-    handshake: impl Future<Output = io::Result<()>>,
+    handshake: impl Future<Output = Result<(), Fault>>,
     unanswered: impl Future<Output = io::Error>,
-) -> io::Result<()> {
+) -> Result<(), Fault> {
     let mut unanswered = pin!(unanswered);
     let mut handshake = pin!(handshake);
     poll_fn(|cx| {
         if let std::task::Poll::Ready(result) = handshake.as_mut().poll(cx) {
             return std::task::Poll::Ready(result);
         }
-        unanswered.as_mut().poll(cx).map(Err)
+        unanswered.as_mut().poll(cx).map(|error| Err(error.into()))
     })
     .await
 }
@@ -205,24 +160,5 @@ async fn probe(peer: SocketAddr) -> io::Error {
     match result {
         Ok(never) => match never {},
         Err(error) => error,
-    }
-}
-
-/// Whose fault it is.
-fn classify(error: io::Error, peers: &[SocketAddr]) -> SctpError {
-    let peers = peers.into();
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            let what = "it answered no, or no process has its port";
-            SctpError::Refused { peers, what }
-        }
-        _ if is_abort(&error) => SctpError::Refused {
-            peers,
-            what: "it aborted the handshake",
-        },
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            SctpError::Unreachable { peers, error }
-        }
-        _ => SctpError::Other(error),
     }
 }

@@ -4,7 +4,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// The library's file, with the version of its interface: the structures of release 0.9.5.
+pub(crate) const FILE: &str = "libusrsctp.so.2";
 
 /// Why there is no association.
 #[derive(Debug, Error)]
@@ -28,17 +32,6 @@ pub enum SctpError {
         port: u16,
         /// The error of the system.
         error: io::Error,
-    },
-    /// The process has one stack with one port, and it is another.
-    #[error(
-        "SCTP already runs over UDP port {present} in this process, and cannot run over {wanted} as well: \
-         a process has one port for all its associations"
-    )]
-    OtherPort {
-        /// The port it has.
-        present: u16,
-        /// The port that was asked for.
-        wanted: u16,
     },
     /// The library could not begin.
     #[error("SCTP cannot begin: {0}")]
@@ -82,6 +75,9 @@ pub enum SctpError {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// The SCTP process has ended; it is started again.
+    #[error("the SCTP process has ended, and is started again")]
+    Gone,
     /// Any other error of the library.
     #[error("SCTP: {0}")]
     Other(#[from] io::Error),
@@ -96,12 +92,77 @@ impl From<SctpError> for io::Error {
             | SctpError::Local { error, .. }
             | SctpError::Unreachable { error, .. }
             | SctpError::Other(error) => error.kind(),
-            SctpError::OtherPort { .. } => ErrorKind::AddrInUse,
             SctpError::Addresses(_) => ErrorKind::InvalidInput,
             SctpError::Refused { .. } => ErrorKind::ConnectionRefused,
+            SctpError::Gone => ErrorKind::ConnectionReset,
             SctpError::TimedOut { .. } => ErrorKind::TimedOut,
         };
         io::Error::new(kind, error)
+    }
+}
+
+/// An error in the SCTP process. Errors of the system are numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Fault {
+    NoLibrary(String),
+    Start(String),
+    Local {
+        addresses: Vec<IpAddr>,
+        error: i32,
+    },
+    /// The peer has answered no.
+    Refused,
+    /// The peer has aborted a handshake that had begun.
+    Aborted,
+    /// There is no route.
+    Unreachable(i32),
+    /// The process has ended.
+    Gone,
+    Other(i32),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        let number = error.raw_os_error().unwrap_or(libc::EIO);
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Self::Aborted,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::Unreachable(number),
+            _ => Self::Other(number),
+        }
+    }
+}
+
+impl Fault {
+    /// The error for the caller, who wanted these peers.
+    pub(crate) fn about(self, peers: &[SocketAddr]) -> SctpError {
+        let error = io::Error::from_raw_os_error;
+        let refused = |what| SctpError::Refused {
+            peers: peers.into(),
+            what,
+        };
+        match self {
+            Self::NoLibrary(reason) => SctpError::NoLibrary {
+                library: FILE,
+                reason,
+            },
+            Self::Start(reason) => SctpError::Start(reason),
+            Self::Local {
+                addresses,
+                error: number,
+            } => SctpError::Local {
+                addresses,
+                error: error(number),
+            },
+            Self::Refused => refused("it answered no, or no process has its port"),
+            Self::Aborted => refused("it aborted the handshake"),
+            Self::Unreachable(number) => SctpError::Unreachable {
+                peers: peers.into(),
+                error: error(number),
+            },
+            Self::Gone => SctpError::Gone,
+            Self::Other(number) => SctpError::Other(error(number)),
+        }
     }
 }
 

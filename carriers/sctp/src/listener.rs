@@ -1,39 +1,80 @@
 //! Taking associations.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 
-use crate::bell::{self, Rope};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
 use crate::carrier::SctpCarrier;
-use crate::connect::bind;
-use crate::error::SctpError;
-use crate::library::Socket;
+use crate::error::{Fault, SctpError};
 use crate::options::SctpOptions;
-use crate::reaper::Ending;
-use crate::stack::{Stack, prepare};
+use crate::process::Process;
+use crate::protocol::Order;
+use crate::remote::Remote;
+use crate::stack::Stack;
 
-/// How long it may take until the library reports that an association is up that it gave out as such: it
-/// does at once.
-const NOTICE: Duration = Duration::from_secs(1);
+/// Associations that the process accepts before the program takes them; others wait in the library.
+pub(crate) const OFFERS: usize = 8;
 
-/// When an accepted socket's bell is rung though nothing called. Whom to call the library decides when it begins with
-/// a packet (`sctp_common_input_processing`, `so_head`): for a socket that waits to be accepted it calls the listener. A
-/// socket that is accepted while a packet for it is being worked on hears nothing of what that brought; if it was the
-/// last of a stream, for ever. The thread that works on it may be kept from the processor for a while.
-const MISSED: [Duration; 3] = [
-    Duration::from_millis(50),
-    Duration::from_secs(1),
-    Duration::from_secs(10),
-];
+type Accepted = (u64, UnixStream, Arc<Remote>);
+type Addresses = Result<Vec<SocketAddr>, Fault>;
+
+/// A listener in the process, as the program knows it.
+pub(crate) struct Listening {
+    id: OnceLock<u64>,
+    addresses: Vec<IpAddr>,
+    port: u16,
+    options: SctpOptions,
+    answer: OnceLock<SyncSender<Addresses>>,
+    accepted: UnboundedSender<Accepted>,
+}
+
+impl Listening {
+    pub(crate) fn id(&self) -> u64 {
+        self.id.get().copied().unwrap_or_default()
+    }
+
+    /// Gives it its number; the process's answer comes where is returned.
+    pub(crate) fn begin(&self, id: u64) -> Receiver<Addresses> {
+        let (answer, receiver) = sync_channel(1);
+        // It begins once.
+        let _ = self.id.set(id);
+        let _ = self.answer.set(answer);
+        receiver
+    }
+
+    pub(crate) fn order(&self, id: u64) -> Order {
+        Order::Listen {
+            id,
+            addresses: self.addresses.clone(),
+            port: self.port,
+            options: self.options.clone(),
+        }
+    }
+
+    /// Only the first answer is waited for; a listener that is not there again after a new start is said.
+    pub(crate) fn answer(&self, result: Addresses) {
+        if let Err(fault) = &result {
+            tracing::warn!(?fault, "an SCTP listener cannot listen");
+        }
+        let _ = self.answer.get().map(|answer| answer.try_send(result));
+    }
+
+    pub(crate) fn push(&self, id: u64, stream: UnixStream, remote: Arc<Remote>) {
+        // A listener that is gone ends what it has accepted by itself.
+        let _ = self.accepted.send((id, stream, remote));
+    }
+}
 
 /// A listening socket, at several addresses at once.
 pub struct SctpListener {
-    socket: Option<(Socket, Rope)>,
-    stack: Stack,
-    options: SctpOptions,
+    process: Arc<Process>,
+    listening: Arc<Listening>,
+    local: Vec<SocketAddr>,
+    accepted: tokio::sync::Mutex<UnboundedReceiver<Accepted>>,
 }
 
 impl Stack {
@@ -51,14 +92,24 @@ impl Stack {
         if addresses.is_empty() {
             return Err(SctpError::Addresses("no address to listen at is given"));
         }
-        let rope = Rope::hang();
-        let socket = self.socket(addresses.iter().any(IpAddr::is_ipv6), &rope, &options)?;
-        bind(&socket, addresses, port)?;
-        socket.listen(options.backlog)?;
-        Ok(SctpListener {
-            socket: Some((socket, rope)),
-            stack: *self,
+        let (accepting, accepted) = unbounded_channel();
+        let listening = Arc::new(Listening {
+            id: OnceLock::new(),
+            addresses: addresses.into(),
+            port,
             options,
+            answer: OnceLock::new(),
+            accepted: accepting,
+        });
+        let local = self
+            .process
+            .listen(&listening)
+            .map_err(|fault| fault.about(&[]))?;
+        Ok(SctpListener {
+            process: self.process.clone(),
+            listening,
+            local,
+            accepted: accepted.into(),
         })
     }
 }
@@ -67,56 +118,26 @@ impl SctpListener {
     /// Where it listens.
     #[must_use]
     pub fn local(&self) -> Vec<SocketAddr> {
-        self.socket
-            .as_ref()
-            .map(|(socket, _)| socket.local_addresses())
-            .unwrap_or_default()
+        self.local.clone()
     }
 
     /// The next association, after its handshake.
     ///
     /// # Errors
-    /// The association was lost again, or the library has no memory; the listener stays open.
+    /// The association was lost again; the listener stays open.
     pub async fn accept(&self) -> io::Result<SctpCarrier> {
-        let (mut carrier, number) = poll_fn(|cx| self.poll_accept(cx)).await?;
-        tokio::spawn(async move {
-            for wait in MISSED {
-                tokio::time::sleep(wait).await;
-                bell::ring(number);
-            }
-        });
-        let up = tokio::time::timeout(NOTICE, poll_fn(|cx| carrier.poll_up(cx))).await;
-        up.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        Ok(carrier)
-    }
-
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(SctpCarrier, usize)>> {
-        let Some((socket, listening)) = &self.socket else {
-            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
-        };
-        listening.wake_reader(cx);
-        let rope = Rope::hang();
-        match socket.accept(&rope) {
-            Ok(socket) => {
-                let prepared = prepare(&socket, &self.options);
-                let number = rope.number();
-                let carrier = SctpCarrier::new(socket, rope, self.stack);
-                Poll::Ready(prepared.map(|()| (carrier, number)))
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        let next = self.accepted.lock().await.recv().await;
+        let (id, stream, remote) = next.ok_or(io::ErrorKind::NotConnected)?;
+        self.process.offer(&self.listening);
+        SctpCarrier::new(id, stream, remote, self.process.clone())
     }
 }
 
 impl Drop for SctpListener {
     fn drop(&mut self) {
-        if let Some((socket, rope)) = self.socket.take() {
-            self.stack.end(Ending {
-                socket,
-                _rope: rope,
-                at_once: true,
-            });
+        self.process.close_listener(self.listening.id());
+        while let Ok((id, ..)) = self.accepted.get_mut().try_recv() {
+            self.process.end(id, true);
         }
     }
 }

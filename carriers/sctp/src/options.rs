@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// The UDP port that IANA has for SCTP in UDP (RFC 6951 7).
 pub const ENCAPSULATION_PORT: u16 = 9_899;
 
 /// What an association is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SctpOptions {
     /// The UDP port at which the peer has SCTP (RFC 6951).
     pub peer_udp_port: u16,

@@ -7,7 +7,15 @@ use rustix::net::sockopt;
 use socket2::{Domain, Socket, Type};
 
 use crate::error::SctpError;
-use crate::interpose::Sockets;
+
+/// The sockets of a stack, one of each family.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    pub(crate) v4: Option<UdpSocket>,
+    pub(crate) v6: Option<UdpSocket>,
+    /// Destinations to accept; all if there are none.
+    pub(crate) addresses: Vec<IpAddr>,
+}
 
 /// Tries to find a port that is free in both families.
 const PORT_TRIES: usize = 16;

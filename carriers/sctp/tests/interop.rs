@@ -240,7 +240,7 @@ fn another_implementation_is_understood() -> Outcome {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        tokio::time::timeout(TIMEOUT, called(stack))
+        tokio::time::timeout(TIMEOUT, called(stack.clone()))
             .await
             .map_err(|_| "called: too late")??;
         tokio::time::timeout(TIMEOUT, calling(stack))

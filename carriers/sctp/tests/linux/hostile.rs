@@ -1,5 +1,8 @@
 //! Peers that attack the library: what they send ends nothing but, at worst, their own association.
 
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use crate::TestResult;
 use crate::network::{Peer, client, expect, two_links, value};
 
@@ -10,10 +13,7 @@ pub(crate) fn a_parameter_without_length_ends_no_server() -> TestResult {
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
     let (line, _) = client(&lab, "attack at=10.77.0.1 to=10.77.0.2")?;
     expect(line.starts_with("attacked"), line)?;
-    let (line, _) = client(
-        &lab,
-        "send from=10.77.1.1 to=10.77.0.2 bytes=100000 handshake=3000",
-    )?;
+    let (line, _) = client(&lab, "send to=10.77.0.2 bytes=100000 handshake=3000")?;
     expect(
         line.starts_with("ok=1") && value(&line, "intact")? == "true",
         "the server serves no longer",
@@ -34,4 +34,56 @@ pub(crate) fn a_parameter_without_length_ends_no_client() -> TestResult {
         line.starts_with("ok=1") && value(&line, "intact")? == "true",
         "the client connects no longer",
     )
+}
+
+/// A process that is killed is started again, with its port and its listener.
+pub(crate) fn a_process_that_ends_is_started_again() -> TestResult {
+    serves_after("KILL", Duration::from_secs(5))
+}
+
+/// A process that gives no sign of life for 5 s is ended, and started again.
+pub(crate) fn a_process_that_hangs_is_started_again() -> TestResult {
+    serves_after("STOP", Duration::from_secs(15))
+}
+
+/// Sends the server's SCTP process this signal, and waits until it serves again.
+fn serves_after(signal: &str, limit: Duration) -> TestResult {
+    let lab = two_links("")?;
+    let sink = Peer::sink(&lab, "at=10.77.0.2")?;
+    let process = sink.sctp_process()?;
+    let sent = Command::new("kill")
+        .args(["-s", signal, &process.to_string()])
+        .status()?;
+    expect(sent.success(), "no signal was sent")?;
+    let begin = Instant::now();
+    loop {
+        let (line, _) = client(&lab, "send to=10.77.0.2 bytes=100000 handshake=1000")?;
+        if line.starts_with("ok=1") {
+            expect(value(&line, "intact")? == "true", "bytes were lost")?;
+            return expect(sink.sctp_process()? != process, "the process is the same");
+        }
+        expect(begin.elapsed() < limit, "the server serves no longer")?;
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The process has few rights: no file but its sockets, no new one, no privilege.
+pub(crate) fn the_process_has_few_rights() -> TestResult {
+    let lab = two_links("")?;
+    let sink = Peer::sink(&lab, "at=10.77.0.2")?;
+    let process = sink.sctp_process()?;
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    for line in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"] {
+        expect(status.contains(line), format!("no {line} in {status}"))?;
+    }
+    for open in std::fs::read_dir(format!("/proc/{process}/fd"))? {
+        let target = std::fs::read_link(open?.path())?;
+        let target = target.to_string_lossy();
+        let allowed = ["socket:", "anon_inode:", "/dev/null"];
+        expect(
+            allowed.iter().any(|kind| target.starts_with(kind)),
+            format!("{target} is open"),
+        )?;
+    }
+    Ok(())
 }

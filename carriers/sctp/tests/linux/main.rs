@@ -30,6 +30,9 @@ const TESTS: &[Test] = tests![
     faults::addresses_and_ports_are_checked,
     hostile::a_parameter_without_length_ends_no_server,
     hostile::a_parameter_without_length_ends_no_client,
+    hostile::a_process_that_ends_is_started_again,
+    hostile::a_process_that_hangs_is_started_again,
+    hostile::the_process_has_few_rights,
 ];
 
 fn main() -> ExitCode {

@@ -53,6 +53,18 @@ impl Peer {
         Ok(line.trim_end().to_owned())
     }
 
+    /// The number of its SCTP process: its only child.
+    pub(crate) fn sctp_process(&self) -> TestResult<u32> {
+        let id = self.child.id();
+        for task in std::fs::read_dir(format!("/proc/{id}/task"))? {
+            let children = std::fs::read_to_string(task?.path().join("children"))?;
+            if let Some(child) = children.split_whitespace().next() {
+                return Ok(child.parse()?);
+            }
+        }
+        Err("no SCTP process".into())
+    }
+
     /// The maximum memory that it has had, in kB.
     pub(crate) fn peak_memory(&self) -> TestResult<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

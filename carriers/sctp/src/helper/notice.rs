@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use crate::abi::notification;
-use crate::address;
+use serde::{Deserialize, Serialize};
+
+use super::abi::notification;
+use super::address;
 
 /// A notification that matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(crate) enum Notice {
 }
 
 /// A path of an association changed: RFC 6458, 6.1.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEvent {
     /// The peer's address at its end.
     pub peer: SocketAddr,
@@ -34,7 +36,7 @@ pub struct PathEvent {
 }
 
 /// What happened to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathState {
     /// It can be used again.
     Available,

@@ -23,18 +23,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use libc::{IPPROTO_UDP, iovec, msghdr, socklen_t, ssize_t, timespec};
 
 use crate::packet;
+use crate::udp::Sockets;
 
 /// The longest datagram that UDP carries, bytes.
 const LONGEST: usize = 65_535;
-
-/// The sockets that the library gets, one of each family.
-#[derive(Debug, Default)]
-pub(crate) struct Sockets {
-    pub(crate) v4: Option<UdpSocket>,
-    pub(crate) v6: Option<UdpSocket>,
-    /// Destinations to accept; all if there are none.
-    pub(crate) addresses: Vec<IpAddr>,
-}
 
 static SOCKETS: OnceLock<Sockets> = OnceLock::new();
 
@@ -45,6 +37,27 @@ pub(crate) struct Pulse {
     pub(crate) timer: AtomicU64,
     /// Datagrams that were dropped.
     pub(crate) dropped: AtomicU64,
+}
+
+impl Pulse {
+    /// How often each thread that there is has asked for more.
+    pub(crate) fn counts(&self) -> Vec<u64> {
+        let sockets = SOCKETS.get();
+        let has = [
+            sockets.is_some_and(|sockets| sockets.v4.is_some()),
+            sockets.is_some_and(|sockets| sockets.v6.is_some()),
+        ];
+        let receives = self
+            .receives
+            .iter()
+            .zip(has)
+            .filter(|(_, has)| *has)
+            .map(|(count, _)| count);
+        receives
+            .chain([&self.timer])
+            .map(|count| count.load(Ordering::Relaxed))
+            .collect()
+    }
 }
 
 pub(crate) static PULSE: Pulse = Pulse {

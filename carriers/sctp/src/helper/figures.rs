@@ -4,16 +4,17 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hawser_carrier::Statistics;
+use serde::{Deserialize, Serialize};
 
-use crate::abi::{self, PeerAddressInformation, Status, option};
-use crate::address;
-use crate::library::Socket;
+use super::abi::{self, PeerAddressInformation, Status, option};
+use super::address;
+use super::library::Socket;
 
 /// How often the delivery rate is taken anew.
 const SAMPLE: Duration = Duration::from_millis(100);
 
 /// One path of an association: to one address of the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathStatistics {
     /// The peer's address.
     pub peer: SocketAddr,
@@ -92,7 +93,7 @@ impl Meter {
     /// Slow start and what was retransmitted are not reported.
     pub(crate) fn read(&mut self, now: Instant, status: &Status, paths: &[PathStatistics]) -> Statistics {
         let mss = status.fragmentation_point as usize;
-        let message = crate::carrier::message_length(status);
+        let message = super::association::message_length(status);
         let queued = (u64::from(status.pending) * message as u64).min(self.written - self.acked);
         let in_flight =
             (u64::from(status.unacknowledged) * mss as u64).min(self.written - self.acked - queued);

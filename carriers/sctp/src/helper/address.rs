@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use crate::abi::Storage;
+use super::abi::Storage;
 
 const LENGTH_V4: usize = 16;
 const LENGTH_V6: usize = 28;

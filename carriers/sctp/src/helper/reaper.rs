@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::abi::{self, Status, option};
-use crate::bell::Rope;
-use crate::library::{Received, Socket};
+use super::abi::{self, Status, option};
+use super::bell::Rope;
+use super::library::{Received, Socket};
 
 /// How long an orderly end may take before it becomes an abort.
 const ORDERLY: Duration = Duration::from_secs(10);
@@ -47,9 +47,15 @@ impl Reaper {
         let (queue, endings) = channel();
         let left = watch::Sender::new(0);
         let count = left.clone();
+        // The process confines itself after this, and a thread that begins needs more than one that works.
+        let (begun, begins) = channel();
         std::thread::Builder::new()
             .name("sctp-reaper".into())
-            .spawn(move || reap(&endings, &count))?;
+            .spawn(move || {
+                let _ = begun.send(());
+                reap(&endings, &count);
+            })?;
+        begins.recv().map_err(io::Error::other)?;
         Ok(Self { queue, left })
     }
 

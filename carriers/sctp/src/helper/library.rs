@@ -18,14 +18,13 @@ use bytemuck::{Pod, bytes_of, bytes_of_mut};
 use libc::socklen_t;
 use libloading::os::unix as loader;
 
-use crate::abi::{self, ReceiveInformation, SendInformation};
-use crate::address;
-use crate::bell::Rope;
-use crate::error::SctpError;
-use crate::interpose::{Sockets, interpose};
+use super::abi::{self, ReceiveInformation, SendInformation};
+use super::address;
+use super::bell::Rope;
+use super::interpose::interpose;
+use crate::error::{FILE, Fault};
+use crate::udp::Sockets;
 
-/// The file, with the version of its interface: the structures of release 0.9.5.
-const FILE: &str = "libusrsctp.so.2";
 /// Addresses of one association that are looked at; the library itself takes 1,080 (its own limit).
 const ADDRESSES: usize = 64;
 
@@ -91,11 +90,8 @@ unsafe impl Sync for Library {}
 
 impl Library {
     /// Loads it and keeps it for good.
-    pub(crate) fn load() -> Result<&'static Self, SctpError> {
-        let missing = |error: libloading::Error| SctpError::NoLibrary {
-            library: FILE,
-            reason: error.to_string(),
-        };
+    pub(crate) fn load() -> Result<&'static Self, Fault> {
+        let missing = |error: libloading::Error| Fault::NoLibrary(error.to_string());
         // SAFETY: the file is the system's usrsctp, whose initialisers touch nothing of ours.
         let loaded = unsafe { loader::Library::new(FILE) }.map_err(missing)?;
         macro_rules! functions {
@@ -132,17 +128,17 @@ impl Library {
     }
 
     /// Begins, with these sockets for its packets, and starts the threads. To be called once in a process.
-    pub(crate) fn begin(&self, udp_port: u16, sockets: Sockets) -> Result<(), SctpError> {
-        interpose(self.handle, sockets).map_err(|error| SctpError::Start(error.to_string()))?;
+    pub(crate) fn begin(&self, udp_port: u16, sockets: Sockets) -> Result<(), Fault> {
+        interpose(self.handle, sockets).map_err(|error| Fault::Start(error.to_string()))?;
         // SAFETY: without callbacks there is nothing for the library to hold on to.
         unsafe { (self.functions.init)(udp_port, ptr::null(), ptr::null()) }
         Ok(())
     }
 
     /// Sets what the header calls `sctp_NAME` for the whole stack, after [`Library::begin`].
-    pub(crate) fn tune(&self, name: &str, value: u32) -> Result<(), SctpError> {
+    pub(crate) fn tune(&self, name: &str, value: u32) -> Result<(), Fault> {
         let symbol = format!("usrsctp_sysctl_set_sctp_{name}\0");
-        let failed = |why: String| SctpError::Start(format!("{name} cannot be {value}: {why}"));
+        let failed = |why: String| Fault::Start(format!("{name} cannot be {value}: {why}"));
         // SAFETY: the handle is open, and is kept open behind the value that would close it.
         let loaded = ManuallyDrop::new(unsafe { loader::Library::from_raw(self.handle) });
         // SAFETY: every function of this name has this type (USRSCTP_SYSCTL_DECL).
@@ -182,7 +178,7 @@ impl Library {
 
 /// Called by the library's threads, with none of its locks held.
 extern "C" fn upcall(_: Handle, argument: *mut c_void, _: c_int) {
-    crate::bell::ring(argument.addr());
+    super::bell::ring(argument.addr());
 }
 
 /// What was received.

@@ -1,0 +1,125 @@
+//! The rights of the SCTP process: it keeps those that moving packets takes.
+//!
+//! After [`confine`] no thread of the process opens a file or a socket, starts a process or a thread, or
+//! makes memory executable, whatever a packet makes the library do.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use libc::c_long;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    apply_filter_all_threads,
+};
+
+/// Descriptors at once: one for each association, and a few.
+pub(crate) const DESCRIPTORS: u64 = 1_024 + 32;
+
+/// The system calls that are left: packets, the stream of each association, waiting, time, memory, the end.
+const CALLS: &[c_long] = &[
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_recvfrom,
+    libc::SYS_sendto,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_shutdown,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_ioctl,
+    libc::SYS_fcntl,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_ppoll,
+    libc::SYS_futex,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clock_gettime,
+    libc::SYS_gettimeofday,
+    libc::SYS_getrandom,
+    libc::SYS_sched_yield,
+    libc::SYS_brk,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_rseq,
+    libc::SYS_set_robust_list,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// Calls of machines that have older forms of the above.
+#[cfg(target_arch = "x86_64")]
+const OLDER: &[c_long] = &[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_time];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER: &[c_long] = &[];
+
+/// Gives privileges up, before there are threads.
+pub(crate) fn drop_privileges() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    let none = CapabilitySet::empty();
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )?;
+    Ok(())
+}
+
+/// Gives the other rights up, in all threads, for good.
+pub(crate) fn confine() -> io::Result<()> {
+    for (resource, limit) in [
+        (Resource::Nofile, DESCRIPTORS),
+        (Resource::Fsize, 0),
+        (Resource::Core, 0),
+        (Resource::Nproc, 0),
+    ] {
+        let limit = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        setrlimit(resource, limit)?;
+    }
+    apply_filter_all_threads(&filter()?).map_err(io::Error::other)
+}
+
+/// A call that is not listed fails with EPERM.
+fn filter() -> io::Result<BpfProgram> {
+    let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = CALLS
+        .iter()
+        .chain(OLDER)
+        .map(|call| (*call, Vec::new()))
+        .collect();
+    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+        rules.insert(call, vec![not_executable().map_err(io::Error::other)?]);
+    }
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Errno(libc::EPERM as u32),
+        SeccompAction::Allow,
+        std::env::consts::ARCH.try_into().map_err(io::Error::other)?,
+    );
+    filter.and_then(BpfProgram::try_from).map_err(io::Error::other)
+}
+
+/// The third argument of mmap and mprotect lacks PROT_EXEC.
+fn not_executable() -> Result<SeccompRule, seccompiler::BackendError> {
+    let executable = libc::PROT_EXEC as u64;
+    let operator = SeccompCmpOp::MaskedEq(executable);
+    let condition = SeccompCondition::new(2, SeccompCmpArgLen::Dword, operator, 0)?;
+    SeccompRule::new(vec![condition])
+}

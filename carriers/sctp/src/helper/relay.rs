@@ -1,0 +1,347 @@
+//! The process's end of one association: bytes pass between the library and the program's stream.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes};
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+use super::association::Association;
+use super::reports::Reports;
+use crate::protocol::{Cause, Report, View};
+
+/// Bytes that are read at once from the program.
+const READ: usize = 32_768;
+/// The interval at which the program is told of changes while bytes are under way.
+const INTERVAL: Duration = Duration::from_millis(25);
+/// The share of this interval that each association takes for its report.
+const REPORT: Duration = Duration::from_millis(2);
+/// The interval for an association at rest: paths change by themselves.
+const AT_REST: Duration = Duration::from_secs(1);
+
+/// The program's last word on an association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    GoOn,
+    /// This direction ends with the stream.
+    Finish,
+    /// The association ends, after what was written.
+    End,
+    /// The association ends now.
+    Abort,
+}
+
+pub(crate) type End = watch::Receiver<Word>;
+
+/// Associations that there are.
+static RELAYS: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) struct Relay {
+    id: u64,
+    association: Association,
+    stream: UnixStream,
+    reports: Reports,
+    /// Read from the program, and not yet taken by the library.
+    outbound: VecDeque<Bytes>,
+    /// Read from the library, and not yet taken by the program.
+    inbound: Bytes,
+    /// The program's stream has ended.
+    read_all: bool,
+    /// The program has ended its direction.
+    finishing: bool,
+    finished: bool,
+    /// Nothing more comes from the peer, or the program does not want it.
+    ended: bool,
+    last: Option<View>,
+    progress: Progress,
+}
+
+impl Relay {
+    pub(crate) fn new(
+        id: u64,
+        association: Association,
+        stream: OwnedFd,
+        reports: Reports,
+        patience: Duration,
+    ) -> io::Result<Self> {
+        let stream = std::os::unix::net::UnixStream::from(stream);
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            id,
+            association,
+            stream: UnixStream::from_std(stream)?,
+            reports,
+            outbound: VecDeque::new(),
+            inbound: Bytes::new(),
+            read_all: false,
+            finishing: false,
+            finished: false,
+            ended: false,
+            last: None,
+            progress: Progress::new(patience),
+        })
+    }
+
+    /// Runs until the program has ended the association, or the association itself is over.
+    pub(crate) async fn run(mut self, mut end: End) {
+        RELAYS.fetch_add(1, Ordering::Relaxed);
+        let view = self.association.view();
+        self.reports.send(&Report::Up {
+            id: self.id,
+            view: view.clone(),
+        });
+        self.last = Some(view);
+        let cause = self.carry(&mut end).await;
+        self.report_view();
+        if let Some(cause) = cause {
+            self.reports.send(&Report::Ended {
+                id: self.id,
+                cause: Some(cause),
+            });
+        }
+        RELAYS.fetch_sub(1, Ordering::Relaxed);
+        // The association ends with the value, in order or at once.
+    }
+
+    /// The cause, if the association is over and the program has not ended it.
+    async fn carry(&mut self, end: &mut End) -> Option<Cause> {
+        let (mut dropped, mut over) = (false, false);
+        while !(dropped && over) {
+            let wait = if self.progress.waits() {
+                interval()
+            } else {
+                AT_REST
+            };
+            tokio::select! {
+                error = poll_fn(|cx| self.poll_step(cx)), if !over => match error {
+                    Some(error) => return Some(error.kind().into()),
+                    None => over = true,
+                },
+                changed = end.changed(), if !dropped => {
+                    let word = if changed.is_ok() { *end.borrow_and_update() } else { Word::Abort };
+                    match word {
+                        Word::GoOn => {}
+                        Word::Finish => self.finishing = true,
+                        // What was written is still sent; what comes is not read any more.
+                        Word::End => {
+                            (dropped, self.finishing, self.ended) = (true, true, true);
+                            self.inbound = Bytes::new();
+                        }
+                        Word::Abort => {
+                            self.association.abort();
+                            return None;
+                        }
+                    }
+                }
+                () = tokio::time::sleep(wait) => {
+                    self.report_view();
+                    let now = Instant::now();
+                    let statistics = self.last.as_ref().map(|view| &view.statistics);
+                    if statistics.is_some_and(|statistics| self.progress.has_stalled(now, statistics)) {
+                        tracing::debug!(id = self.id, "an association makes no progress");
+                        self.association.abort();
+                        return Some(Cause::TimedOut);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn report_view(&mut self) {
+        let view = self.association.view();
+        self.progress.waiting = view.statistics.outstanding() > 0 || !self.outbound.is_empty();
+        if self.last.as_ref() != Some(&view) {
+            self.reports.send(&Report::Changed {
+                id: self.id,
+                view: view.clone(),
+            });
+            self.last = Some(view);
+        }
+    }
+
+    /// Carries what can be carried. Ready when the association is over, with its error, or when both
+    /// directions have ended.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Error>> {
+        loop {
+            let moved = match self.step(cx) {
+                Ok(moved) => moved,
+                Err(error) => return Poll::Ready(Some(error)),
+            };
+            if self.finished && self.ended && self.inbound.is_empty() {
+                return Poll::Ready(None);
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+            self.progress.waiting = true;
+        }
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let outwards = self.step_outwards(cx)?;
+        let inwards = self.step_inwards(cx)?;
+        Ok(outwards || inwards)
+    }
+
+    fn step_outwards(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let waiting: usize = self.outbound.iter().map(Bytes::len).sum();
+        let mut moved = false;
+        if !self.read_all && waiting < READ {
+            let mut buffer = [0; READ];
+            match read(&self.stream, cx, &mut buffer)? {
+                None => {}
+                Some(0) => (self.read_all, moved) = (true, true),
+                Some(length) => {
+                    self.outbound.push_back(Bytes::copy_from_slice(&buffer[..length]));
+                    moved = true;
+                }
+            }
+        }
+        if !self.outbound.is_empty() {
+            return match self.association.poll_write(cx, &mut self.outbound) {
+                Poll::Ready(written) => written.map(|written| moved || written > 0),
+                Poll::Pending => Ok(moved),
+            };
+        }
+        if !self.read_all || !self.finishing {
+            return Ok(moved);
+        }
+        if self.finished || self.association.poll_finish(cx).is_pending() {
+            return Ok(false);
+        }
+        self.finished = true;
+        self.report_view();
+        self.reports.send(&Report::Finished { id: self.id });
+        Ok(true)
+    }
+
+    fn step_inwards(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        if !self.inbound.is_empty() {
+            let Some(written) = write(&self.stream, cx, &self.inbound)? else {
+                return Ok(false);
+            };
+            self.inbound.advance(written);
+            return Ok(true);
+        }
+        if self.ended {
+            return Ok(false);
+        }
+        match self.association.poll_read(cx) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(bytes) => {
+                self.inbound = bytes?;
+                if self.inbound.is_empty() {
+                    self.ended = true;
+                    self.reports.send(&Report::Ended {
+                        id: self.id,
+                        cause: None,
+                    });
+                    rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// The interval of reports while there are so many associations.
+fn interval() -> Duration {
+    INTERVAL.max(REPORT * RELAYS.load(Ordering::Relaxed))
+}
+
+/// Watches whether what is under way arrives.
+///
+/// usrsctp can stop an association for good under heavy losses: data is outstanding, no timer runs for it,
+/// and heartbeats are answered.
+struct Progress {
+    patience: Duration,
+    /// Bytes are under way, or were a moment ago.
+    waiting: bool,
+    acked: u64,
+    since: Option<Instant>,
+}
+
+impl Progress {
+    fn new(patience: Duration) -> Self {
+        Self {
+            patience,
+            waiting: true,
+            acked: 0,
+            since: None,
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.waiting
+    }
+
+    /// Whether bytes are under way, the peer has room for them, and none was acknowledged for too long.
+    fn has_stalled(&mut self, now: Instant, statistics: &hawser_carrier::Statistics) -> bool {
+        let is_under_way = statistics.outstanding() > 0 && !statistics.blocked;
+        if !is_under_way || statistics.acked != self.acked {
+            (self.acked, self.since) = (statistics.acked, None);
+        }
+        is_under_way && now.duration_since(*self.since.get_or_insert(now)) >= self.patience
+    }
+}
+
+/// Reads what there is; none if there is nothing now.
+fn read(stream: &UnixStream, cx: &mut Context<'_>, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    loop {
+        if stream.poll_read_ready(cx)?.is_pending() {
+            return Ok(None);
+        }
+        match stream.try_read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result.map(Some),
+        }
+    }
+}
+
+/// Writes what there is room for; none if there is none now.
+fn write(stream: &UnixStream, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<Option<usize>> {
+    loop {
+        if stream.poll_write_ready(cx)?.is_pending() {
+            return Ok(None);
+        }
+        match stream.try_write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result.map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_carrier::Statistics;
+
+    use super::*;
+
+    #[test]
+    fn bytes_that_do_not_arrive_are_a_stall() {
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let outstanding = |acked, blocked| Statistics {
+            in_flight: 9,
+            acked,
+            blocked,
+            ..Statistics::default()
+        };
+        let mut progress = Progress::new(Duration::from_secs(30));
+        assert!(!progress.has_stalled(at(0), &outstanding(0, false)));
+        assert!(!progress.has_stalled(at(29), &outstanding(0, false)));
+        // An acknowledgement, a peer without room and an idle association begin the time anew.
+        assert!(!progress.has_stalled(at(31), &outstanding(1, false)));
+        assert!(!progress.has_stalled(at(60), &outstanding(1, true)));
+        assert!(!progress.has_stalled(at(91), &Statistics::default()));
+        assert!(!progress.has_stalled(at(92), &outstanding(0, false)));
+        assert!(progress.has_stalled(at(122), &outstanding(0, false)));
+    }
+}

@@ -1,0 +1,193 @@
+//! Carries out the program's orders.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::RecvFlags;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, watch};
+
+use super::interpose::PULSE;
+use super::listener::Listener;
+use super::relay::{End, Relay, Word};
+use super::reports::Reports;
+use super::stack::Stack;
+use crate::error::Fault;
+use crate::options::SctpOptions;
+use crate::protocol::{self, Order, Report};
+
+/// The greatest time for which associations that end keep the process when the program is gone.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// A number for an association that is to come, and its stream.
+type Offer = (u64, OwnedFd, End);
+
+/// What the program has asked for.
+struct Service {
+    stack: Stack,
+    reports: Reports,
+    ends: HashMap<u64, watch::Sender<Word>>,
+    offers: HashMap<u64, mpsc::UnboundedSender<Offer>>,
+}
+
+/// Serves until the program is gone, and lets associations that it has ended come to their end.
+pub(crate) async fn serve(stack: Stack, reports: Reports) {
+    let mut service = Service {
+        stack,
+        reports: reports.clone(),
+        ends: HashMap::new(),
+        offers: HashMap::new(),
+    };
+    // SAFETY: the descriptor is owned by what is registered, which never gives another.
+    let control = unsafe { AsyncFd::register_with_interest(reports.0, Interest::READABLE) };
+    let control = match control {
+        Ok(control) => control,
+        Err(error) => {
+            return service
+                .reports
+                .send(&Report::Unable(Fault::Start(error.to_string())));
+        }
+    };
+    while let Ok(Some((order, descriptor))) = next(&control).await {
+        service.carry_out(order, descriptor);
+    }
+    // Those that the program has not ended are ended now.
+    service.ends.clear();
+    tokio::task::yield_now().await;
+    stack.settle(SETTLE).await;
+}
+
+async fn next(control: &AsyncFd<Arc<OwnedFd>>) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
+    control
+        .async_io(Interest::READABLE, |socket| {
+            protocol::receive(socket, RecvFlags::DONTWAIT)
+        })
+        .await
+}
+
+impl Service {
+    fn carry_out(&mut self, order: Order, descriptor: Option<OwnedFd>) {
+        self.ends.retain(|_, end| !end.is_closed());
+        match (order, descriptor) {
+            (Order::Beat, _) => self.reports.send(&Report::Beat(PULSE.counts())),
+            (Order::Finish { id }, _) => self.say(id, Word::Finish),
+            (Order::End { id, at_once }, _) => {
+                self.offers.remove(&id);
+                self.say(id, if at_once { Word::Abort } else { Word::End });
+            }
+            (
+                Order::Listen {
+                    id,
+                    addresses,
+                    port,
+                    options,
+                },
+                _,
+            ) => match Listener::open(self.stack, &addresses, port, options.clone()) {
+                Ok(listener) => self.listen(id, listener, options.idle_timeout),
+                Err(fault) => self.reports.send(&Report::Failed { id, fault }),
+            },
+            (
+                Order::Connect {
+                    id,
+                    peers,
+                    locals,
+                    options,
+                },
+                Some(stream),
+            ) => {
+                let end = self.expect(id);
+                let (stack, reports) = (self.stack, self.reports.clone());
+                tokio::spawn(async move {
+                    connect(stack, (id, stream, end), peers, locals, options, reports).await;
+                });
+            }
+            (Order::Offer { listener, id }, Some(stream)) => {
+                let end = self.expect(id);
+                if let Some(offers) = self.offers.get(&listener) {
+                    // A listener that has failed needs none.
+                    let _ = offers.send((id, stream, end));
+                }
+            }
+            // A program that sends no stream gets no association.
+            (Order::Connect { id, .. } | Order::Offer { id, .. }, None) => {
+                let fault = Fault::Other(libc::EBADF);
+                self.reports.send(&Report::Failed { id, fault });
+            }
+        }
+    }
+
+    fn expect(&mut self, id: u64) -> End {
+        let (end, ended) = watch::channel(Word::GoOn);
+        self.ends.insert(id, end);
+        ended
+    }
+
+    fn say(&mut self, id: u64, word: Word) {
+        if let Some(end) = self.ends.get(&id) {
+            end.send_replace(word);
+        }
+    }
+
+    fn listen(&mut self, id: u64, listener: Listener, patience: Duration) {
+        let (offer, offers) = mpsc::unbounded_channel();
+        self.offers.insert(id, offer);
+        self.reports.send(&Report::Listening {
+            id,
+            addresses: listener.local(),
+        });
+        tokio::spawn(accept(listener, offers, patience, self.reports.clone()));
+    }
+}
+
+async fn connect(
+    stack: Stack,
+    (id, stream, mut end): Offer,
+    peers: Vec<std::net::SocketAddr>,
+    locals: Vec<std::net::IpAddr>,
+    options: SctpOptions,
+    reports: Reports,
+) {
+    let attempt = tokio::select! {
+        result = stack.connect(&peers, &locals, &options, || reports.send(&Report::Trying { id })) => result,
+        _ = end.changed() => return,
+    };
+    let relay = attempt.and_then(|association| {
+        Relay::new(id, association, stream, reports.clone(), options.idle_timeout).map_err(Fault::from)
+    });
+    match relay {
+        Ok(relay) => relay.run(end).await,
+        Err(fault) => reports.send(&Report::Failed { id, fault }),
+    }
+}
+
+/// Takes an association for each offer, until the program ends the listener.
+async fn accept(
+    listener: Listener,
+    mut offers: mpsc::UnboundedReceiver<Offer>,
+    patience: Duration,
+    reports: Reports,
+) {
+    let mut waiting = VecDeque::new();
+    loop {
+        tokio::select! {
+            offer = offers.recv() => match offer {
+                Some(offer) => waiting.push_back(offer),
+                None => return,
+            },
+            // One that is lost again before it is accepted is none.
+            Ok(association) = listener.accept(), if !waiting.is_empty() => {
+                let Some((id, stream, end)) = waiting.pop_front() else { continue };
+                match Relay::new(id, association, stream, reports.clone(), patience) {
+                    Ok(relay) => drop(tokio::spawn(relay.run(end))),
+                    Err(error) => reports.send(&Report::Failed { id, fault: error.into() }),
+                }
+            }
+            else => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
