@@ -7,14 +7,14 @@ use std::os::unix::net::UnixStream as Stream;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use hawser_carrier::{Carrier, Description, Statistics};
 use tokio::net::UnixStream;
 
-use crate::helper::figures::PathStatistics;
-use crate::helper::notice::PathEvent;
+use crate::path::{PathEvent, PathStatistics};
 use crate::process::Process;
 use crate::protocol::Order;
+use crate::queue::take;
 use crate::remote::Remote;
 
 /// Bytes read at once.
@@ -206,31 +206,5 @@ impl Carrier for SctpCarrier {
 impl Drop for SctpCarrier {
     fn drop(&mut self) {
         self.process.end(self.id, self.aborted);
-    }
-}
-
-/// Takes `count` bytes off the front of `queue`.
-pub(crate) fn take(queue: &mut VecDeque<Bytes>, mut count: usize) {
-    while let Some(front) = queue.front_mut() {
-        if front.len() > count {
-            front.advance(count);
-            return;
-        }
-        count -= front.len();
-        queue.pop_front();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_taken_across_pieces() {
-        let mut queue: VecDeque<Bytes> = ["abc", "", "def", "g"].map(Bytes::from).into();
-        take(&mut queue, 4);
-        assert_eq!(queue, ["ef", "g"]);
-        take(&mut queue, 3);
-        assert!(queue.is_empty());
     }
 }

@@ -38,7 +38,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A process that has lived for so long has lasted.
 const LASTED: Duration = Duration::from_secs(30);
 /// The buffer of each stream to the process, bytes: what waits there cannot be overtaken.
-const STREAM: usize = 65_536;
+const STREAM: usize = 32_768;
 
 type Outgoing = (Order, Option<OwnedFd>);
 
@@ -147,7 +147,12 @@ impl Process {
     pub(crate) fn close_listener(&self, id: u64) {
         let mut table = self.shared.table.lock();
         table.listeners.remove(&id);
-        table.offers.retain(|_, (_, listening)| listening.id() != id);
+        let offered = |(_, (_, listening)): &(&u64, &(UnixStream, Arc<Listening>))| listening.id() == id;
+        let unused: Vec<u64> = table.offers.iter().filter(offered).map(|(id, _)| *id).collect();
+        for id in unused {
+            table.offers.remove(&id);
+            table.associations.remove(&id);
+        }
         let _ = table.order(Order::End { id, at_once: true }, None);
     }
 }
@@ -275,7 +280,7 @@ impl Shared {
             .map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd })
             .collect();
         // The entry has to be part of the program.
-        std::hint::black_box(&helper::ENTRY);
+        std::hint::black_box(&helper::entry::ENTRY);
         let mut command = Command::new("/proc/self/exe");
         command
             .env_clear()

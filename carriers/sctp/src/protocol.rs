@@ -18,9 +18,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
-use crate::helper::figures::PathStatistics;
-use crate::helper::notice::PathEvent;
 use crate::options::SctpOptions;
+use crate::path::{PathEvent, PathStatistics};
 
 /// The longest message, bytes.
 const LONGEST: usize = 65_536;

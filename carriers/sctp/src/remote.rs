@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use crate::error::Fault;
-use crate::helper::notice::PathEvent;
+use crate::path::PathEvent;
 use crate::protocol::{Cause, View};
 
 /// Path events that are kept until they are asked for. The oldest go.

@@ -16,22 +16,21 @@ use hawser_carrier::Statistics;
 use super::abi::{self, Status, option};
 use super::address;
 use super::bell::Rope;
-use super::figures::{self, Meter, PathStatistics};
+use super::figures::{self, Meter, message_length};
 use super::library::{Received, Socket};
-use super::notice::{Notice, PathEvent, parse};
+use super::notice::{Notice, parse};
 use super::reaper::Ending;
 use super::stack::{ADAPTATION, Stack};
-use crate::carrier::take;
+use crate::path::{PathEvent, PathStatistics};
 use crate::protocol::View;
+use crate::queue::take;
 
 /// The payload protocol of the message that ends one direction: `HEND`. It has one byte, as SCTP has no
 /// empty messages (RFC 9260 6.1).
 const END: u32 = 0x4845_4e44;
-/// Packets' worth of data in one message.
-const PACKETS: usize = 8;
 /// Messages that wait in the library before it takes no more, so that what is urgent never waits for
-/// long: about 46 KB.
-const PENDING: u16 = 4;
+/// long: about 93 KB, which last while the process waits for a processor.
+const PENDING: u16 = 8;
 /// Bytes taken at once by one write.
 const WRITE: usize = 131_072;
 /// Bytes read at once.
@@ -261,11 +260,6 @@ impl Association {
         take(queue, sent);
         Ok(sent)
     }
-}
-
-/// How long a message of the stream is at most.
-pub(crate) fn message_length(status: &Status) -> usize {
-    (status.fragmentation_point as usize).clamp(512, 9_000) * PACKETS
 }
 
 impl Association {

@@ -4,50 +4,31 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hawser_carrier::Statistics;
-use serde::{Deserialize, Serialize};
 
 use super::abi::{self, PeerAddressInformation, Status, option};
 use super::address;
 use super::library::Socket;
+use crate::path::PathStatistics;
 
 /// How often the delivery rate is taken anew.
 const SAMPLE: Duration = Duration::from_millis(100);
 
-/// One path of an association: to one address of the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathStatistics {
-    /// The peer's address.
-    pub peer: SocketAddr,
-    /// Whether the peer answers on it.
-    pub active: bool,
-    /// Whether it has ever answered on it.
-    pub confirmed: bool,
-    /// Smoothed round-trip time, to the millisecond.
-    pub srtt: Duration,
-    /// Retransmission timeout.
-    pub rto: Duration,
-    /// Congestion window, in bytes.
-    pub window: u64,
-    /// Bytes that a packet may have.
-    pub mtu: usize,
-    /// What it can carry: a window per round trip, in bytes per second. 0 before there is one.
-    pub rate: u64,
-}
+/// Packets' worth of data in one message.
+const PACKETS: usize = 8;
 
-impl PathStatistics {
-    pub(crate) fn of(information: &PeerAddressInformation) -> Option<Self> {
-        let window = u64::from(information.window);
-        Some(Self {
-            peer: address::of(&information.address)?,
-            active: information.state == abi::PATH_ACTIVE,
-            confirmed: information.state != abi::PATH_UNCONFIRMED,
-            srtt: Duration::from_millis(information.srtt.into()),
-            rto: Duration::from_millis(information.rto.into()),
-            window,
-            mtu: information.mtu as usize,
-            rate: (window * 1_000).checked_div(information.srtt.into()).unwrap_or(0),
-        })
-    }
+/// The path that a structure of the library describes.
+fn path(information: &PeerAddressInformation) -> Option<PathStatistics> {
+    let window = u64::from(information.window);
+    Some(PathStatistics {
+        peer: address::of(&information.address)?,
+        active: information.state == abi::PATH_ACTIVE,
+        confirmed: information.state != abi::PATH_UNCONFIRMED,
+        srtt: Duration::from_millis(information.srtt.into()),
+        rto: Duration::from_millis(information.rto.into()),
+        window,
+        mtu: information.mtu as usize,
+        rate: (window * 1_000).checked_div(information.srtt.into()).unwrap_or(0),
+    })
 }
 
 /// The paths of an association.
@@ -63,8 +44,13 @@ pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
         .peer_addresses()
         .into_iter()
         .filter_map(ask)
-        .filter_map(|path| PathStatistics::of(&path))
+        .filter_map(|path| self::path(&path))
         .collect()
+}
+
+/// How long a message of the stream is at most.
+pub(crate) fn message_length(status: &Status) -> usize {
+    (status.fragmentation_point as usize).clamp(512, 9_000) * PACKETS
 }
 
 /// Bytes of an association: what went in, and what came of it.
@@ -93,7 +79,7 @@ impl Meter {
     /// Slow start and what was retransmitted are not reported.
     pub(crate) fn read(&mut self, now: Instant, status: &Status, paths: &[PathStatistics]) -> Statistics {
         let mss = status.fragmentation_point as usize;
-        let message = super::association::message_length(status);
+        let message = message_length(status);
         let queued = (u64::from(status.pending) * message as u64).min(self.written - self.acked);
         let in_flight =
             (u64::from(status.unacknowledged) * mss as u64).min(self.written - self.acked - queued);
@@ -194,7 +180,7 @@ mod tests {
             mtu: 1_500,
             ..PeerAddressInformation::default()
         };
-        let path = PathStatistics::of(&information).unwrap();
+        let path = path(&information).unwrap();
         assert_eq!((path.rate, path.active, path.confirmed), (1_250_000, true, true));
     }
 }

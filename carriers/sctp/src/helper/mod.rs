@@ -8,7 +8,6 @@
 //! call into it is made from its callbacks, none blocks, and no lock is held across one. Memory is bounded
 //! by the two buffers of each association. Before the first packet is read the process has given up its
 //! rights (`confine`).
-#![allow(unsafe_code)] // It is entered before `main`, and takes descriptors by number.
 
 pub(crate) mod abi;
 mod address;
@@ -16,6 +15,7 @@ mod association;
 mod bell;
 mod confine;
 mod connect;
+pub(crate) mod entry;
 pub(crate) mod figures;
 mod interpose;
 mod library;
@@ -26,98 +26,3 @@ mod relay;
 mod reports;
 mod serve;
 mod stack;
-
-use std::net::UdpSocket;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
-
-use crate::error::Fault;
-use crate::protocol::{CONTROL, Report, Setup, VARIABLE};
-use crate::udp::Sockets;
-use reports::Reports;
-use stack::Stack;
-
-/// The greatest time that the library's threads may take to begin.
-const BEGINNING: Duration = Duration::from_secs(5);
-/// Exit codes of the process.
-const SERVED: i32 = 0;
-const UNABLE: i32 = 1;
-
-/// The entry of the process, which the loader calls before `main`.
-#[used]
-#[unsafe(link_section = ".init_array")]
-pub(crate) static ENTRY: extern "C" fn() = enter;
-
-extern "C" fn enter() {
-    // SAFETY: the auxiliary vector is there from the beginning.
-    let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    if is_privileged {
-        return;
-    }
-    let Some(setup) = std::env::var(VARIABLE)
-        .ok()
-        .and_then(|text| serde_json::from_str(&text).ok())
-    else {
-        return;
-    };
-    let code = run(&setup);
-    // SAFETY: it ends the process, whose threads hold nothing that outlives it.
-    unsafe { libc::_exit(code) }
-}
-
-fn run(setup: &Setup) -> i32 {
-    let count = 1 + RawFd::from(setup.v4) + RawFd::from(setup.v6);
-    // SAFETY: the program has opened so many descriptors for the process, which owns them from here on; the
-    // call closes those that it has inherited beside them.
-    let (control, mut sockets) = unsafe {
-        libc::syscall(libc::SYS_close_range, CONTROL + count, libc::c_uint::MAX, 0);
-        let sockets = (CONTROL + 1..CONTROL + count).map(|fd| UdpSocket::from_raw_fd(fd));
-        (
-            OwnedFd::from_raw_fd(CONTROL),
-            sockets.collect::<Vec<_>>().into_iter(),
-        )
-    };
-    let sockets = Sockets {
-        v4: if setup.v4 { sockets.next() } else { None },
-        v6: if setup.v6 { sockets.next() } else { None },
-        addresses: setup.addresses.clone(),
-    };
-    let reports = Reports(control.into());
-    match begin(setup.udp_port, sockets) {
-        Ok((stack, runtime)) => {
-            reports.send(&Report::Ready);
-            runtime.block_on(serve::serve(stack, reports));
-            SERVED
-        }
-        Err(fault) => {
-            reports.send(&Report::Unable(fault));
-            UNABLE
-        }
-    }
-}
-
-/// Begins the library, and gives up the process's rights.
-fn begin(udp_port: u16, sockets: Sockets) -> Result<(Stack, tokio::runtime::Runtime), Fault> {
-    let start = |error: std::io::Error| Fault::Start(error.to_string());
-    confine::drop_privileges().map_err(start)?;
-    let stack = Stack::begin(udp_port, sockets)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(start)?;
-    await_threads()?;
-    confine::confine().map_err(start)?;
-    Ok((stack, runtime))
-}
-
-/// Waits until each thread of the library works: one that begins needs more than is left later.
-fn await_threads() -> Result<(), Fault> {
-    let limit = Instant::now() + BEGINNING;
-    while interpose::PULSE.counts().contains(&0) {
-        if Instant::now() > limit {
-            return Err(Fault::Start("a thread of the library does not begin".into()));
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Ok(())
-}

@@ -1,11 +1,8 @@
 //! What the library reports between the data: RFC 6458, section 6.
 
-use std::net::SocketAddr;
-
-use serde::{Deserialize, Serialize};
-
 use super::abi::notification;
 use super::address;
+use crate::path::{PathEvent, PathState};
 
 /// A notification that matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,32 +21,6 @@ pub(crate) enum Notice {
     Adaptation(u32),
     /// A path changed.
     Path(PathEvent),
-}
-
-/// A path of an association changed: RFC 6458, 6.1.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathEvent {
-    /// The peer's address at its end.
-    pub peer: SocketAddr,
-    /// What it is now.
-    pub state: PathState,
-}
-
-/// What happened to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PathState {
-    /// It can be used again.
-    Available,
-    /// Nothing comes back on it.
-    Unreachable,
-    /// The peer gave it up.
-    Removed,
-    /// The peer has it now.
-    Added,
-    /// What is sent by no path in particular goes here now.
-    Primary,
-    /// The peer has answered on it for the first time.
-    Confirmed,
 }
 
 /// Reads one notification; none if it is of no interest here, or malformed.
@@ -121,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_path_change_has_its_address() {
-        let peer: SocketAddr = "192.0.2.1:9".parse().unwrap();
+        let peer: std::net::SocketAddr = "192.0.2.1:9".parse().unwrap();
         let mut bytes = header(2, 152);
         bytes.extend(bytemuck::bytes_of(&address::store(peer)));
         bytes.extend(2u32.to_ne_bytes());

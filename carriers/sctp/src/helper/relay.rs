@@ -17,7 +17,7 @@ use super::reports::Reports;
 use crate::protocol::{Cause, Report, View};
 
 /// Bytes that are read at once from the program.
-const READ: usize = 32_768;
+const READ: usize = 16_384;
 /// The interval at which the program is told of changes while bytes are under way.
 const INTERVAL: Duration = Duration::from_millis(25);
 /// The share of this interval that each association takes for its report.
@@ -105,8 +105,9 @@ impl Relay {
                 cause: Some(cause),
             });
         }
-        RELAYS.fetch_sub(1, Ordering::Relaxed);
         // The association ends with the value, in order or at once.
+        drop(self);
+        RELAYS.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The cause, if the association is over and the program has not ended it.
@@ -124,7 +125,12 @@ impl Relay {
                     None => over = true,
                 },
                 changed = end.changed(), if !dropped => {
-                    let word = if changed.is_ok() { *end.borrow_and_update() } else { Word::Abort };
+                    let word = match changed {
+                        Ok(()) => *end.borrow_and_update(),
+                        // The program is gone, and had written all, or not.
+                        Err(_) if self.finishing => Word::End,
+                        Err(_) => Word::Abort,
+                    };
                     match word {
                         Word::GoOn => {}
                         Word::Finish => self.finishing = true,
@@ -248,6 +254,13 @@ impl Relay {
                 Ok(true)
             }
         }
+    }
+}
+
+/// Waits until every association is handed over to its end.
+pub(crate) async fn none_left() {
+    while RELAYS.load(Ordering::Relaxed) > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

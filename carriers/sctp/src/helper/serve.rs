@@ -1,6 +1,7 @@
 //! Carries out the program's orders.
+#![allow(unsafe_code)] // A descriptor is registered with the runtime.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 
+use super::association::Association;
 use super::interpose::PULSE;
 use super::listener::Listener;
-use super::relay::{End, Relay, Word};
+use super::relay::{self, End, Relay, Word};
 use super::reports::Reports;
 use super::stack::Stack;
 use crate::error::Fault;
@@ -22,6 +24,9 @@ use crate::protocol::{self, Order, Report};
 
 /// The greatest time for which associations that end keep the process when the program is gone.
 const SETTLE: Duration = Duration::from_secs(2);
+
+/// The pause after an association that was lost at once, or without memory.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// A number for an association that is to come, and its stream.
 type Offer = (u64, OwnedFd, End);
@@ -56,8 +61,8 @@ pub(crate) async fn serve(stack: Stack, reports: Reports) {
         service.carry_out(order, descriptor);
     }
     // Those that the program has not ended are ended now.
-    service.ends.clear();
-    tokio::task::yield_now().await;
+    drop(service);
+    let _ = tokio::time::timeout(SETTLE, relay::none_left()).await;
     stack.settle(SETTLE).await;
 }
 
@@ -134,13 +139,14 @@ impl Service {
     }
 
     fn listen(&mut self, id: u64, listener: Listener, patience: Duration) {
+        let end = self.expect(id);
         let (offer, offers) = mpsc::unbounded_channel();
         self.offers.insert(id, offer);
         self.reports.send(&Report::Listening {
             id,
             addresses: listener.local(),
         });
-        tokio::spawn(accept(listener, offers, patience, self.reports.clone()));
+        tokio::spawn(accept(listener, offers, end, patience, self.reports.clone()));
     }
 }
 
@@ -169,25 +175,31 @@ async fn connect(
 async fn accept(
     listener: Listener,
     mut offers: mpsc::UnboundedReceiver<Offer>,
+    mut listening: End,
     patience: Duration,
     reports: Reports,
 ) {
-    let mut waiting = VecDeque::new();
+    while let Some((id, stream, end)) = offers.recv().await {
+        let association = tokio::select! {
+            association = next_association(&listener) => association,
+            _ = listening.changed() => return,
+        };
+        match Relay::new(id, association, stream, reports.clone(), patience) {
+            Ok(relay) => drop(tokio::spawn(relay.run(end))),
+            Err(error) => reports.send(&Report::Failed {
+                id,
+                fault: error.into(),
+            }),
+        }
+    }
+}
+
+/// The next association. One that is lost again before it is accepted is none.
+async fn next_association(listener: &Listener) -> Association {
     loop {
-        tokio::select! {
-            offer = offers.recv() => match offer {
-                Some(offer) => waiting.push_back(offer),
-                None => return,
-            },
-            // One that is lost again before it is accepted is none.
-            Ok(association) = listener.accept(), if !waiting.is_empty() => {
-                let Some((id, stream, end)) = waiting.pop_front() else { continue };
-                match Relay::new(id, association, stream, reports.clone(), patience) {
-                    Ok(relay) => drop(tokio::spawn(relay.run(end))),
-                    Err(error) => reports.send(&Report::Failed { id, fault: error.into() }),
-                }
-            }
-            else => tokio::time::sleep(Duration::from_millis(50)).await,
+        match listener.accept().await {
+            Ok(association) => return association,
+            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Lengths that RFC 9260 gives, one by one, right and wrong.
+
 use super::*;
 
 /// A packet of these ports and this tag, with these chunks.

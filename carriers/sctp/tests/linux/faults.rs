@@ -85,6 +85,19 @@ pub(crate) fn an_abort_is_an_error() -> TestResult {
     expect(took < Duration::from_secs(3), "too late")
 }
 
+/// A program that is killed leaves its SCTP process a moment, which tells peers.
+pub(crate) fn peers_of_a_killed_program_are_told() -> TestResult {
+    let lab = two_links(TEN)?;
+    let sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
+    let mut sender = Peer::start(&lab, "client", &format!("send {BOTH} bytes=100000000"))?;
+    std::thread::sleep(Duration::from_millis(1_000));
+    let begin = Instant::now();
+    drop(sink);
+    let line = sender.line()?;
+    expect(value(&line, "error")? == "ConnectionReset", line)?;
+    expect(begin.elapsed() < Duration::from_secs(3), "too late")
+}
+
 pub(crate) fn addresses_and_ports_are_checked() -> TestResult {
     let lab = two_links("")?;
     let (line, _) = client(&lab, "misuse from=10.77.0.1")?;
