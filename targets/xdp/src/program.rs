@@ -10,7 +10,10 @@ use std::os::raw::c_int;
 use hawser_host::Interface;
 use hawser_host::netns::is_in_user_namespace;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, set_print};
-use libbpf_sys::{BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts};
+use libbpf_sys::{
+    BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts,
+    bpf_link_get_info_by_fd, bpf_link_info,
+};
 
 use crate::OpenError;
 use crate::error::About;
@@ -159,6 +162,20 @@ pub(crate) struct Attached {
     link: OwnedFd,
     /// In the interface's driver.
     pub(crate) is_native: bool,
+}
+
+impl Attached {
+    /// Whether the program still gets the interface's frames: root may detach it, and then the link has no
+    /// interface any more.
+    #[allow(unsafe_code)] // It calls libbpf: libbpf-rs reads no link that it has not made.
+    pub(crate) fn is_in_force(&self) -> bool {
+        let mut info = bpf_link_info::default();
+        let mut length = size_of::<bpf_link_info>() as u32;
+        // SAFETY: both are writable, and the kernel writes so many bytes of the first.
+        let result = unsafe { bpf_link_get_info_by_fd(self.link.as_raw_fd(), &mut info, &mut length) };
+        // SAFETY: the link is of the kind XDP, and all bits of its part are a number.
+        result == 0 && unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
+    }
 }
 
 /// Attaches the program to an interface for AF_XDP sockets that others open by libxdp, as DPDK does: that library takes it for

@@ -31,8 +31,8 @@ const HEADROOM: u32 = 256;
 const BUFFER_BYTES: [u32; 2] = [2048, 4096];
 /// Frames per batch, at most.
 const BATCH: usize = 64;
-/// How often an idle wire checks whether its interface is still there: a socket whose interface was removed is never
-/// readable.
+/// How often an idle wire checks whether its interface and its program are still there: a socket without either is
+/// never readable.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a system call polls the device's queue: that it may is what counts, since sockets that do not block poll it once.
 const BUSY_POLL: Duration = Duration::from_micros(20);
@@ -105,7 +105,7 @@ pub struct XdpWire {
     spare: Vec<Buffer>,
     /// There was no room for all frames: that there is again is news.
     is_full: bool,
-    /// When the wire last checked that the interface is there.
+    /// When the wire last checked that the interface and the program are there.
     checked: Instant,
 }
 
@@ -319,7 +319,19 @@ impl XdpWire {
         )
     }
 
-    /// Checks now and then that the interface is still there.
+    /// The error of a program that another process has detached: no frame comes any more.
+    fn detached(&self) -> io::Error {
+        let name = &self.stand.interface.name;
+        io::Error::new(
+            io::ErrorKind::NotConnected,
+            format!(
+                "the XDP program was detached from the interface '{name}', so that xdp:{name} gets no frames any more: open \
+                 it again"
+            ),
+        )
+    }
+
+    /// Checks now and then that the interface and the program are still there.
     fn check(&mut self) -> io::Result<()> {
         // It costs a few nanoseconds, which counts for one who spins.
         let time = clock_gettime(ClockId::MonotonicCoarse);
@@ -328,8 +340,12 @@ impl XdpWire {
             return Ok(());
         }
         self.checked = now;
-        self.counters.system_calls += 1;
-        self.socket.error().map_err(|_| self.gone())
+        self.counters.system_calls += 2;
+        self.socket.error().map_err(|_| self.gone())?;
+        match self.stand.attached.is_in_force() {
+            true => Ok(()),
+            false => Err(self.detached()),
+        }
     }
 
     /// Has the kernel take what is to be sent, where it does not by itself. It takes so many at a time.

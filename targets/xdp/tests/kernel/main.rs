@@ -32,6 +32,7 @@ const TESTS: &[Test] = tests![
     frames::a_device_that_is_down_keeps_what_waits,
     lifetime::a_killed_process_leaves_nothing,
     lifetime::an_interface_that_is_removed_is_an_error,
+    lifetime::a_program_that_is_detached_is_an_error,
     lifetime::a_wire_is_opened_again_and_again,
     front::a_program_without_chains_for_the_kernel_is_refused,
     front::a_full_map_leaves_to_the_stack_what_it_does_not_know,
