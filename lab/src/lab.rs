@@ -250,7 +250,8 @@ pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
             path: path.to_owned(),
             error,
         };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(TraceError::System(error)))?;
+        let text = hawser_files::named(path, hawser_files::DATA_MAX);
+        let text = text.map_err(|error| wrong(TraceError::System(error)))?;
         Line::parse(&text).map(Arc::new).map_err(wrong)
     };
     let trace = rules.trace.as_deref().map(read).transpose()?;

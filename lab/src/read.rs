@@ -34,7 +34,8 @@ impl Spec {
     /// # Errors
     /// When it cannot be read, or its text is wrong.
     pub fn read(path: &Path) -> Result<Spec, ReadError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ReadError::System(path.into(), error))?;
+        let text = hawser_files::given(path, hawser_files::DOCUMENT_MAX)
+            .map_err(|error| ReadError::System(path.into(), error))?;
         let mut spec = Spec::parse(&text).map_err(|error| ReadError::Text(path.into(), error))?;
         if let Some(directory) = path.parent() {
             spec.traces_mut()

@@ -97,7 +97,9 @@ impl Identity {
     pub fn read(chain: &Path, key: &Path) -> Result<Self, TrustError> {
         Ok(Self {
             chain: certificates(chain)?,
-            key: PrivateKeyDer::from_pem_file(key).map_err(TrustError::file(key))?,
+            key: pem(key)
+                .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
+                .map_err(TrustError::file(key))?,
         })
     }
 
@@ -138,8 +140,14 @@ fn alpn(fallback: &[String]) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// The bytes of a file of keys or certificates, which a document may name.
+fn pem(path: &Path) -> Result<Vec<u8>, pem::Error> {
+    hawser_files::named_bytes(path, hawser_files::DOCUMENT_MAX).map_err(pem::Error::Io)
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found =
+        pem(path).and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>());
     let found = found.map_err(TrustError::file(path))?;
     if found.is_empty() {
         Err(TrustError::NoCertificate(path.to_owned()))

@@ -5,7 +5,7 @@
 //! * [`why`]: why a run failed; [`shrink`]: the smallest scenario that still fails
 //! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: what checks of a program should notice
 //! * [`sweep`]: a scenario with values that vary, and seeds, as tasks
-//! * [`files`]: how files are read that users and scenarios name
+//! * [`files`]: files that users and scenarios name, read within limits
 //!
 //! The simulator knows programs by a function from their names; here that function is [`Programs`].
 
@@ -13,7 +13,6 @@
 #![warn(missing_docs)]
 
 pub mod debug;
-pub mod files;
 pub mod mutants;
 mod picture;
 mod story;
@@ -30,6 +29,7 @@ use std::time::Duration;
 use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
+pub use hawser_files as files;
 pub use hawser_load::ParamError;
 pub use hawser_picture::{Limits, Picture, Queue, Series, SignalField, Window};
 pub use hawser_sim::app::{Script, Side};

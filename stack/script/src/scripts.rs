@@ -82,7 +82,7 @@ impl Scripts {
             let folder = Path::new(program).parent()?;
             program
                 .ends_with(".mtp")
-                .then(|| std::fs::read_to_string(folder.join(file)).ok())
+                .then(|| hawser_files::named(&folder.join(file), hawser_files::DOCUMENT_MAX).ok())
                 .flatten()
         };
         let table = hawser_load::script_table(program)
@@ -145,7 +145,7 @@ impl Scripts {
         let bench = Bench {
             program: &program,
             table: &self.table,
-            read: &|path| std::fs::read_to_string(path).ok(),
+            read: &|path| hawser_files::named(Path::new(path), hawser_files::DOCUMENT_MAX).ok(),
             defines: options.defines.iter().cloned().collect(),
             version: options.version,
             target: options.target,

@@ -293,21 +293,13 @@ impl Learnt {
     }
 }
 
-/// The text of a document, of which no more is read than a document may have, and a byte that shows that
-/// it is too long.
+/// The text of a document: a regular file within the limit of documents.
 ///
 /// # Errors
-/// It cannot be read, or is not UTF-8.
+/// It cannot be read, is something else or too long, or is not UTF-8.
 pub fn text(file: &Path) -> Result<String, FileError> {
-    use std::io::Read;
-
-    let open = std::fs::File::open(file).map_err(|error| FileError::new(file, error.to_string()))?;
-    let mut text = String::new();
-    let limit = limits::DOCUMENT_BYTES as u64 + 1;
-    match open.take(limit).read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(FileError::new(file, error.to_string())),
-    }
+    let limit = limits::DOCUMENT_BYTES as u64;
+    hawser_files::named(file, limit).map_err(|error| FileError::new(file, error.to_string()))
 }
 
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), FileError> {

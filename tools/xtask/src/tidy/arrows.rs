@@ -275,6 +275,10 @@ pub(super) const RULES: &[Rule] = &[
         to: &[],
     },
     Rule {
+        from: "files",
+        to: &[],
+    },
+    Rule {
         from: "temporary",
         to: &[],
     },
@@ -284,8 +288,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What every room may depend on, and depends on none: temporary folders, and points in time.
-pub(super) const GROUND: &[&str] = &["temporary", "time"];
+/// The rooms that every room may depend on, and that depend on none: files, temporary folders, and points in time.
+pub(super) const GROUND: &[&str] = &["files", "temporary", "time"];
 
 /// The room of tools: they may use anything, and nothing may use them but tests the harness.
 const TOOLS: &str = "tools";

@@ -1,11 +1,18 @@
 //! Files that are read whole: within a limit, and never from what has no end.
 //!
-//! What a user names may be a pipe ([`given`]). What another file names may not ([`named`]): to open one waits for its
-//! writer, and who wrote that file is perhaps not who reads it.
+//! A file that the user names may be a pipe ([`given`]). A file that another file names is a regular one ([`named`]):
+//! to open a pipe waits for its writer, and the author of that other file is perhaps not its reader. All readers of
+//! files that are named in files use [`named`].
 
-use std::fs::File;
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// The maximum number of bytes of a scenario or a sweep.
 pub const DOCUMENT_MAX: u64 = 64 << 20;
@@ -18,7 +25,7 @@ pub const DATA_MAX: u64 = 1 << 30;
 /// # Errors
 /// It cannot be read, has more than `limit` bytes, or is not UTF-8.
 pub fn given(path: &Path, limit: u64) -> Result<String, Error> {
-    text(bytes(path, limit)?)
+    text(bytes(File::open(path)?, limit)?)
 }
 
 /// The bytes of a file that the user named.
@@ -26,7 +33,7 @@ pub fn given(path: &Path, limit: u64) -> Result<String, Error> {
 /// # Errors
 /// It cannot be read, or has more than `limit` bytes.
 pub fn given_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    bytes(path, limit)
+    bytes(File::open(path)?, limit)
 }
 
 /// The text of a regular file that another file named.
@@ -38,19 +45,27 @@ pub fn named(path: &Path, limit: u64) -> Result<String, Error> {
 }
 
 /// The bytes of a regular file that another file named.
-pub(crate) fn named_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    // Before opening: opening a pipe would wait for its writer.
+///
+/// # Errors
+/// As [`given_bytes`], and it is something else.
+pub fn named_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    let refused = || Error::new(ErrorKind::InvalidInput, "it is no regular file");
+    // Before it is opened, which may do something to a device.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(refused());
     }
-    bytes(path, limit)
+    // A pipe that has taken its place meanwhile is opened without waiting for its writer.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => bytes(file, limit),
+        false => Err(refused()),
+    }
 }
 
-fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+fn bytes(file: File, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         let message = format!("it has more than the limit of {limit} bytes");
         return Err(Error::new(ErrorKind::FileTooLarge, message));
@@ -79,10 +94,27 @@ mod tests {
 
     #[test]
     fn the_limit_is_the_last_byte_that_is_read() {
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files.rs");
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
         let length = std::fs::metadata(&own).expect("this file").len();
         assert_eq!(named(&own, length).expect("it fits").len() as u64, length);
         let error = named(&own, length - 1).expect_err("a byte more").to_string();
         assert!(error.contains("more than the limit"), "{error}");
+    }
+
+    /// It would wait for a writer without end.
+    #[test]
+    fn a_pipe_that_a_file_names_is_refused_at_once() {
+        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let pipe = folder.join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .expect("a pipe");
+        let error = named(&pipe, 10).expect_err("it is refused").to_string();
+        assert_eq!(error, "it is no regular file");
     }
 }
