@@ -52,6 +52,7 @@ mod forward;
 mod host;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
+mod isolate;
 mod lab;
 mod link;
 mod names;
@@ -76,6 +77,7 @@ pub use error::{LabError, ViewError};
 pub use hawser_host::netns::enter_user_namespace;
 pub use hawser_sim::scenario::units;
 pub use host::{Host, HostHandle};
+pub use isolate::isolate;
 pub use lab::Lab;
 pub use link::{Direction, Link};
 pub use present::{Changed, What};

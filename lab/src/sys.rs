@@ -1,12 +1,14 @@
 //! System calls that the standard library does not offer, each wrapped so that safe code cannot
 //! misuse it. It is the only place of `unsafe`.
 
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -70,6 +72,44 @@ pub(crate) fn wait<const N: usize>(readable: [BorrowedFd<'_>; N], limit: Option<
     match poll(&mut list, limit.as_ref()) {
         Err(error) if error != Errno::INTR => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+/// `struct mount_attr` of mount_setattr(2).
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Makes the mount at a path and all below it read-only.
+pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
+    const MOUNT_ATTR_RDONLY: u64 = 1;
+    const AT_RECURSIVE: libc::c_uint = 0x8000;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let attributes = MountAttributes {
+        set: MOUNT_ATTR_RDONLY,
+        clear: 0,
+        propagation: 0,
+        user_namespace: 0,
+    };
+    // SAFETY: the path has its end, the attributes are readable for the size that is given, and the call keeps
+    // neither.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -56,6 +56,86 @@ fn possible() -> bool {
     output.status.success()
 }
 
+/// The commands of a lab are the first processes of its tree, and see no other.
+#[test]
+fn commands_see_the_processes_of_the_lab_alone() {
+    if !possible() {
+        return;
+    }
+    let file = LabFile::new("processes", "host = [{ name = \"a\" }]");
+    let outer = std::process::id().to_string();
+    let script =
+        format!("ls /proc | grep -c '^[0-9]'; cat /proc/1/cmdline | tr '\\0' ' '; echo; ls -d /proc/{outer}");
+    let output = file.output(&["up", "--", "sh", "-c", &script]);
+    let printed = text(&output.stdout);
+    if text(&output.stderr).contains("see all processes") {
+        println!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    let mut lines = printed.lines();
+    let count: usize = lines.next().and_then(|line| line.parse().ok()).expect("a count");
+    assert!(count < 12, "{printed}");
+    assert!(
+        printed.contains("lab up --contained"),
+        "the first process is the lab's: {printed}"
+    );
+    assert!(
+        printed.lines().all(|line| line != format!("/proc/{outer}")),
+        "{printed}"
+    );
+}
+
+/// Of a device without an end all memory would be taken, and a pipe would be waited for.
+#[test]
+fn a_trace_is_a_regular_file() {
+    if !possible() {
+        return;
+    }
+    let lab = |trace: &str| {
+        format!(
+            "host = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+             link = [{{ between = [\"a\", \"b\"], forward = {{ trace = \"{trace}\" }} }}]"
+        )
+    };
+    let folder = Folder::new().expect("a folder");
+    let pipe = folder.join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .is_ok_and(|made| made.success())
+    );
+    for trace in ["/dev/zero", pipe.to_str().expect("text")] {
+        let file = LabFile::new("trace", &lab(trace));
+        let output = file.output(&["up", "--", "true"]);
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains("no regular file"),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn a_read_only_lab_writes_no_file_of_the_machine() {
+    if !possible() {
+        return;
+    }
+    let file = LabFile::new("read-only", "host = [{ name = \"a\" }]");
+    let beside = file.0.with_file_name("written");
+    let script = format!(
+        "echo scratch > /dev/shm/hawser-scratch && ! echo x > '{}'",
+        beside.display()
+    );
+    let output = file.output(&["up", "--read-only", "--", "sh", "-c", &script]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!beside.exists() && !std::path::Path::new("/dev/shm/hawser-scratch").exists());
+    let script = format!("echo x > '{}'", beside.display());
+    assert!(file.output(&["up", "--", "sh", "-c", &script]).status.success());
+    assert!(beside.exists(), "without the option files are written");
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser::interact::with_links;
 use hawser::lab::run::{News, RunReport, hold_signals, run as run_all, run_beside};
-use hawser::lab::{Lab, Spec, self_test};
+use hawser::lab::{Lab, Spec, isolate, self_test};
 
 use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, exit_of, read};
 use crate::exit::{Exit, Outcome};
@@ -19,14 +19,22 @@ pub(super) fn up(file: &Path, args: &UpArgs) -> Outcome {
         .split_first()
         .ok_or_else(|| Exit::usage("no command"))?;
     let host = args.host.as_deref().unwrap_or(&spec.host[0].name);
-    beside(&spec, host, (program, arguments), args.verbose, &args.interact)
+    let run = (program.as_str(), arguments);
+    beside(&spec, host, run, args.verbose, args.read_only, &args.interact)
 }
 
 pub(super) fn shell(args: &ShellArgs) -> Outcome {
     let spec = read(&args.file)?;
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
     eprintln!("a shell on {}; leave it to take the lab down", args.host);
-    beside(&spec, &args.host, (&shell, &[]), false, &args.interact)
+    beside(
+        &spec,
+        &args.host,
+        (&shell, &[]),
+        false,
+        args.read_only,
+        &args.interact,
+    )
 }
 
 fn beside(
@@ -34,9 +42,10 @@ fn beside(
     host: &str,
     (program, arguments): (&str, &[String]),
     verbose: bool,
+    read_only: bool,
     interact: &InteractArgs,
 ) -> Outcome {
-    let lab = bring_up(spec)?;
+    let lab = bring_up(spec, read_only)?;
     let mut report = |news: News<'_>| {
         if verbose {
             show(&news, true);
@@ -57,7 +66,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
             args.file.display()
         )));
     }
-    let lab = bring_up(&spec)?;
+    let lab = bring_up(&spec, args.read_only)?;
     let every = args.every.map(|every| Duration::from_nanos(every.0));
     let body = || run_all(&lab, &spec, every, &mut |news| show(&news, args.json));
     let report = seen(&lab, &args.interact, body)?.map_err(exit_of)?;
@@ -107,11 +116,13 @@ fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Resu
 }
 
 /// A lab; what this machine could not do is reported.
-fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
+fn bring_up(spec: &Spec, read_only: bool) -> Result<Lab, Exit> {
     hold_signals().map_err(exit_of)?;
+    let shared = isolate(read_only).map_err(exit_of)?;
     let lab = Lab::up(spec).map_err(exit_of)?;
-    lab.warnings()
+    shared
         .iter()
+        .chain(lab.warnings())
         .for_each(|warning| eprintln!("hawser: warning: {warning}"));
     Ok(lab)
 }

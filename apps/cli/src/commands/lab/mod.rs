@@ -47,6 +47,10 @@ pub(crate) struct UpArgs {
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
+    /// Let the commands of the lab write no file of this machine, but for an empty /dev/shm. It holds mistakes
+    /// off, not malice: a lab file is like a Makefile
+    #[arg(long, conflicts_with = "interact")]
+    read_only: bool,
     #[command(flatten)]
     interact: InteractArgs,
     #[arg(long, hide = true)]
@@ -67,6 +71,10 @@ pub(crate) struct RunArgs {
     /// Read the counters of all links at this interval for the report: 100ms
     #[arg(long, value_name = "TIME", requires = "json")]
     every: Option<Span>,
+    /// Let the commands of the lab write no file of this machine, but for an empty /dev/shm. It holds mistakes
+    /// off, not malice: a lab file is like a Makefile
+    #[arg(long, conflicts_with = "interact")]
+    read_only: bool,
     #[command(flatten)]
     interact: InteractArgs,
     #[arg(long, hide = true)]
@@ -80,6 +88,10 @@ pub(crate) struct ShellArgs {
     file: PathBuf,
     /// The host
     host: String,
+    /// Let the commands of the lab write no file of this machine, but for an empty /dev/shm. It holds mistakes
+    /// off, not malice: a lab file is like a Makefile
+    #[arg(long, conflicts_with = "interact")]
+    read_only: bool,
     #[command(flatten)]
     interact: InteractArgs,
     #[arg(long, hide = true)]
