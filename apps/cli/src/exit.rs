@@ -32,6 +32,20 @@ impl Exit {
         }
     }
 
+    /// A signal has ended the command: 128 and its number, as shells count.
+    pub(crate) fn interrupted(signal: &str, number: u8) -> Exit {
+        Exit {
+            code: 128 + number,
+            message: format!("ended by {signal}"),
+        }
+    }
+
+    /// The same with more about it.
+    pub(crate) fn and(mut self, more: impl Display) -> Exit {
+        self.message = format!("{}; {more}", self.message);
+        self
+    }
+
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

@@ -2,10 +2,14 @@
 
 mod files;
 mod hosts;
+mod listing;
 mod write_timeout;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,18 +24,23 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::task::JoinSet;
 
-pub(crate) use files::Sent;
+pub(crate) use files::{Exposure, Root, Sent};
 use files::{FileReader, Found};
 pub(crate) use hosts::Hosts;
 use hosts::Judged;
+use listing::Listing;
 use write_timeout::WriteTimeout;
 
-/// Requests of one connection, at most, and characters of a path that is remembered: what is remembered of a connection
-/// until it ends has a limit.
-const MAX_REQUESTS: u32 = 100;
+/// The maximum number of requests of one connection: nginx's `keepalive_requests`.
+const MAX_REQUESTS: u32 = 1_000;
+/// The maximum length of a path that is remembered, in characters.
 const MAX_PATH: usize = 256;
+
+/// The bytes of requests and of responses that a connection holds, beside one piece of a file or listing.
+const MAX_BUFFER: usize = 128 << 10;
 
 /// How long a client may take to send a request, and what it wants next.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,6 +49,9 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// has to read: the connection takes more when a quarter of what it holds has left (32 KiB at first), so
 /// some 500 bytes a second.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The time that a server has to close a connection after its answer.
+const GOODBYE: Duration = Duration::from_millis(500);
 
 type FileBody = BoxBody<Bytes, io::Error>;
 
@@ -57,7 +69,7 @@ pub(crate) struct Served {
 /// does not read would keep what is under way.
 pub(crate) async fn serve_connection<S>(
     stream: S,
-    root: Arc<PathBuf>,
+    root: Arc<Root>,
     hosts: Arc<Hosts>,
     log: impl Fn(Served) + Clone,
 ) -> Result<(), hyper::Error>
@@ -86,12 +98,15 @@ where
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_BUFFER)
+        // A client that has sent all may still wait for the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, RESPONSE_TIMEOUT)), service)
         .await
 }
 
 /// The response to one request, and what will be sent of its body.
-async fn answer(root: &Path, hosts: &Hosts, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
+async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
     match hosts.judge(request) {
         Judged::Ours => {}
         Judged::Another => return text(StatusCode::MISDIRECTED_REQUEST, "this host is not served here\n"),
@@ -103,25 +118,30 @@ async fn answer(root: &Path, hosts: &Hosts, request: &Request<Incoming>) -> (Res
         response.headers_mut().insert(ALLOW, allowed); // RFC 9110, 15.5.6
         return (response, sent);
     }
-    let Some(path) = resolve(root, request.uri().path()) else {
+    let Some(path) = resolve(request.uri().path()) else {
         return text(StatusCode::FORBIDDEN, "no such place\n");
     };
-    match files::open(&path).await {
+    match root.find(&path).await {
         Ok(Found::File(opened, size)) => {
             file(request, opened, size).unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "cannot read it\n"))
         }
-        Ok(Found::Folder) => listing(&path, request.uri().path()).await,
+        Ok(Found::Folder(folder)) => {
+            list(folder, root, &path).unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "cannot read it\n"))
+        }
         Ok(Found::Other) => text(StatusCode::FORBIDDEN, "no file that can be read\n"),
         Err(_) => text(StatusCode::NOT_FOUND, "not found\n"),
     }
 }
 
-/// The file that a request's path names; nothing for a path that leaves `root`.
-fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
-    let decoded = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
-    let relative = Path::new(decoded.trim_start_matches('/'));
-    let plain = relative.components().all(|c| matches!(c, Component::Normal(_)));
-    plain.then(|| root.join(relative))
+/// The path below the root that a request's path names; none for one that leaves it.
+fn resolve(path: &str) -> Option<PathBuf> {
+    let decoded: Vec<u8> = percent_encoding::percent_decode_str(path.trim_start_matches('/')).collect();
+    let relative = Path::new(OsStr::from_bytes(&decoded));
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    relative
+        .components()
+        .all(is_plain)
+        .then(|| relative.components().collect())
 }
 
 fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
@@ -190,20 +210,16 @@ fn byte_range(value: &str, size: u64) -> Asked {
     }
 }
 
-async fn listing(path: &Path, url: &str) -> (Response<FileBody>, Sent) {
-    let Ok(mut entries) = tokio::fs::read_dir(path).await else {
-        return text(StatusCode::FORBIDDEN, "cannot read it\n");
-    };
-    let mut names = Vec::new();
-    while let Ok(Some(entry)) = entries.next_entry().await {
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    let base = url.trim_end_matches('/');
-    text(
-        StatusCode::OK,
-        &names.iter().map(|n| format!("{base}/{n}\n")).collect::<String>(),
-    )
+/// A listing of the folder at `path`.
+fn list(folder: OwnedFd, root: &Arc<Root>, path: &Path) -> io::Result<(Response<FileBody>, Sent)> {
+    let parts = path.components().map(|part| part.as_os_str().as_bytes());
+    let base: String = parts.map(|part| format!("/{}", listing::encoded(part))).collect();
+    let sent = Sent::default();
+    let names = Listing::new(folder, root.clone(), base, sent.clone())?;
+    let mut response = Response::new(names.boxed());
+    let kind = HeaderValue::from_static("text/plain");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    Ok((response, sent))
 }
 
 fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
@@ -264,11 +280,14 @@ where
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(GetError::Http)?;
-    let connection = tokio::spawn(connection);
+    // It ends with this future.
+    let mut running = JoinSet::new();
+    running.spawn(connection.without_shutdown());
     let path = uri.path_and_query().map_or("/", |p| p.as_str());
     let authority = uri.authority().map_or("", |a| a.as_str());
     let request = Request::get(path)
         .header(HOST, authority)
+        .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(|e| GetError::Request(e.to_string()))?;
     let response = sender.send_request(request).await.map_err(GetError::Http)?;
@@ -285,8 +304,18 @@ where
         }
     }
     drop(sender);
-    let _ = connection.await;
+    if let Some(Ok(Ok(parts))) = running.join_next().await {
+        await_end(parts.io.into_inner()).await;
+    }
     Ok(total)
+}
+
+/// Waits until the server, which was asked to close the connection, has done so: a client that closes first
+/// has to remember the connection for minutes (RFC 9293, 3.6.1).
+async fn await_end(mut stream: impl AsyncRead + Unpin) {
+    let mut beyond = [0; 1024];
+    let end = async { while stream.read(&mut beyond).await.is_ok_and(|len| len > 0) {} };
+    let _ = tokio::time::timeout(GOODBYE, end).await;
 }
 
 #[cfg(test)]
@@ -294,7 +323,13 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
+
+    fn root(path: impl AsRef<Path>) -> Arc<Root> {
+        Arc::new(Root::open(path.as_ref(), Exposure::default()).expect("a folder"))
+    }
 
     fn localhost() -> Arc<Hosts> {
         Arc::new(Hosts::new([], ["localhost".to_owned()]))
@@ -321,26 +356,22 @@ mod tests {
 
     #[test]
     fn a_path_cannot_leave_the_root() {
-        let root = Path::new("/srv");
-        assert_eq!(resolve(root, "/a/b"), Some(PathBuf::from("/srv/a/b")));
-        assert_eq!(resolve(root, "/"), Some(PathBuf::from("/srv/")));
-        assert_eq!(resolve(root, "/../etc/passwd"), None);
-        assert_eq!(resolve(root, "/%2e%2e/etc/passwd"), None);
-        assert_eq!(
-            resolve(root, "//etc/passwd"),
-            Some(PathBuf::from("/srv/etc/passwd"))
-        );
+        let resolved = |path| resolve(path).and_then(|path| Some(path.to_str()?.to_owned()));
+        assert_eq!(resolved("/a/b").as_deref(), Some("a/b"));
+        assert_eq!(resolved("/a%20b/").as_deref(), Some("a b"));
+        assert_eq!(resolved("/").as_deref(), Some(""));
+        assert_eq!(resolved("/../etc/passwd"), None);
+        assert_eq!(resolved("/%2e%2e/etc/passwd"), None);
+        assert_eq!(resolved("//etc/passwd").as_deref(), Some("etc/passwd"));
+        assert_eq!(resolved("/%2fetc/passwd"), None);
+        let latin1 = resolve("/caf%e9").map(PathBuf::into_os_string);
+        assert_eq!(latin1.as_deref(), Some(OsStr::from_bytes(b"caf\xe9")));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_client_is_disconnected() {
         let (_idle, theirs) = tokio::io::duplex(1 << 16);
-        let served = serve_connection(
-            theirs,
-            Arc::new(env!("CARGO_MANIFEST_DIR").into()),
-            localhost(),
-            |_| {},
-        );
+        let served = serve_connection(theirs, root(env!("CARGO_MANIFEST_DIR")), localhost(), |_| {});
         let limit = HEADER_TIMEOUT + Duration::from_secs(1);
         tokio::time::timeout(limit, served)
             .await
@@ -359,7 +390,7 @@ mod tests {
         tokio::io::AsyncWriteExt::write_all(&mut client, request)
             .await
             .expect("room");
-        let served = serve_connection(theirs, Arc::new(folder.to_path_buf()), localhost(), |_| {});
+        let served = serve_connection(theirs, root(&*folder), localhost(), |_| {});
         let limit = RESPONSE_TIMEOUT + Duration::from_secs(1);
         let result = tokio::time::timeout(limit, served).await;
         let error = result.expect("an end").expect_err("nobody read");
@@ -376,7 +407,7 @@ mod tests {
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
         let log = |one: Served| served.borrow_mut().push(one);
-        let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
+        let root = root(env!("CARGO_MANIFEST_DIR"));
         let path = "x".repeat(3000);
         let request = format!("GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let asking = async {
@@ -410,7 +441,7 @@ mod tests {
         tokio::io::AsyncWriteExt::write_all(&mut client, request)
             .await
             .expect("room");
-        let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
+        let root = root(env!("CARGO_MANIFEST_DIR"));
         serve_connection(theirs, root, localhost(), |_| {})
             .await
             .expect("an orderly end");
@@ -427,7 +458,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(serve_connection(
             theirs,
-            Arc::new(env!("CARGO_MANIFEST_DIR").into()),
+            root(env!("CARGO_MANIFEST_DIR")),
             localhost(),
             |_| {},
         ));
@@ -455,7 +486,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
         let log = |one: Served| served.borrow_mut().push(one);
-        let serving = serve_connection(theirs, Arc::new(folder.to_path_buf()), localhost(), log);
+        let serving = serve_connection(theirs, root(&*folder), localhost(), log);
         let mut left = TAKEN;
         let sink = |data: &[u8]| {
             left = left.saturating_sub(data.len());
@@ -481,15 +512,87 @@ mod tests {
         assert!((TAKEN as u64..SIZE / 8).contains(&sent), "{sent}");
     }
 
+    /// Serves one connection to a client that sends this and then, as `nc -N`, ends its half.
+    async fn answered(folder: &Path, request: &str) -> (Result<(), hyper::Error>, String) {
+        let (mut client, theirs) = tokio::io::duplex(1 << 16);
+        let asking = async {
+            client.write_all(request.as_bytes()).await.expect("room");
+            client.shutdown().await.expect("an end");
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.expect("the end");
+            String::from_utf8_lossy(&answer).into_owned()
+        };
+        tokio::join!(
+            serve_connection(theirs, root(folder), localhost(), |_| {}),
+            asking
+        )
+    }
+
+    /// RFC 9112, 9.6: a client may half-close the connection and expect the answer.
+    #[tokio::test]
+    async fn a_client_that_ends_its_half_is_answered() {
+        let folder = hawser_temporary::Folder::new().expect("a folder");
+        std::fs::write(folder.join("large"), vec![b'x'; 1 << 20]).expect("a file");
+        let (served, answer) = answered(&folder, "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        served.expect("an orderly end");
+        assert!(
+            answer.ends_with('x') && answer.len() > 1 << 20,
+            "{} bytes",
+            answer.len()
+        );
+    }
+
+    /// RFC 3986, 2.1: what is not unreserved is encoded. Each line leads to its file.
+    #[tokio::test]
+    async fn names_are_listed_as_paths_that_lead_to_them() {
+        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let sub = folder.join("a b");
+        std::fs::create_dir(&sub).expect("a folder");
+        let names: [&[u8]; 4] = [b"100%", b"a\nb", b"caf\xe9", b"\xe2\x80\xaex.txt"];
+        for name in names.into_iter().chain([&b".hidden"[..]]) {
+            std::fs::write(sub.join(OsStr::from_bytes(name)), "here").expect("a file");
+        }
+        let (_, answer) = answered(&folder, "GET /a%20b/ HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+        assert_eq!(
+            body.lines().collect::<Vec<_>>(),
+            [
+                "/a%20b/100%25",
+                "/a%20b/a%0Ab",
+                "/a%20b/caf%E9",
+                "/a%20b/%E2%80%AEx.txt"
+            ]
+        );
+        for path in body.lines() {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let (_, answer) = answered(&folder, &request).await;
+            assert!(answer.ends_with("here"), "{path}: {answer}");
+        }
+    }
+
+    /// A listing takes the memory of a few hundred names while its client does not read.
+    #[tokio::test]
+    async fn a_listing_is_read_as_it_is_sent() {
+        let folder = hawser_temporary::Folder::new().expect("a folder");
+        for name in 0..5_000 {
+            std::fs::File::create(folder.join(format!("{name:0200}"))).expect("a file");
+        }
+        let (mut client, theirs) = tokio::io::duplex(1 << 12);
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.write_all(request).await.expect("room");
+        let sent = RefCell::new(None);
+        let log = |one: Served| *sent.borrow_mut() = Some(one.sent);
+        let serving = serve_connection(theirs, root(&*folder), localhost(), log);
+        let early = tokio::time::timeout(Duration::from_millis(300), serving).await;
+        assert!(early.is_err(), "the client has not read");
+        let bytes = sent.borrow().as_ref().map(Sent::bytes);
+        assert!(bytes.is_some_and(|bytes| bytes < 300_000), "{bytes:?}");
+    }
+
     #[tokio::test]
     async fn only_regular_files_are_opened() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        tokio::spawn(serve_connection(
-            theirs,
-            Arc::new("/dev".into()),
-            localhost(),
-            |_| {},
-        ));
+        tokio::spawn(serve_connection(theirs, root("/dev"), localhost(), |_| {}));
         let result = get(
             ours,
             &Uri::from_static("http://localhost/zero"),
@@ -503,10 +606,32 @@ mod tests {
         );
     }
 
+    /// The client is the one that is closed, and so has no TIME-WAIT (RFC 9293, 3.6).
+    #[tokio::test]
+    async fn the_server_closes_first() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+        let serving = async {
+            let mut request = String::new();
+            while !request.ends_with("\r\n\r\n") {
+                request.push(char::from(theirs.read_u8().await.expect("a request")));
+            }
+            assert!(request.contains("connection: close\r\n"), "{request}");
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfile";
+            theirs.write_all(answer).await.expect("room");
+            let early = tokio::time::timeout(Duration::from_millis(100), theirs.read_u8()).await;
+            assert!(early.is_err(), "the client has closed first");
+            drop(theirs);
+        };
+        let uri = Uri::from_static("http://localhost/file");
+        let got = get(ours, &uri, |_| Ok(()), |_| Ok(()));
+        let (got, ()) = tokio::join!(got, serving);
+        assert_eq!(got.ok(), Some(4));
+    }
+
     #[tokio::test]
     async fn a_failed_request_begins_nothing() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
+        let root = root(env!("CARGO_MANIFEST_DIR"));
         tokio::spawn(serve_connection(theirs, root, localhost(), |_| {}));
         let uri = Uri::from_static("http://localhost/there-is-no-such-file");
         let begin = |_| unreachable!("it would empty a file that is there");

@@ -18,6 +18,7 @@ mod groups;
 mod hex;
 mod http;
 mod interact;
+mod interrupt;
 mod log;
 mod progress;
 mod screen;

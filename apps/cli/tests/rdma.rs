@@ -1,16 +1,20 @@
 //! `hawser rdma`, two processes at the ends of a pair of Ethernet devices.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::time::Duration;
 
 use hawser::host::netns::{Namespace, Netlink};
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const TESTS: &[Test] = tests![
     memory_of_another_process_is_written_read_and_changed,
     what_does_not_fit_together_is_said,
+    callers_that_do_not_complete_a_request_hold_up_no_client,
+    idle_clients_make_room,
     the_page_on_interfaces_works_word_for_word,
 ];
 
@@ -134,6 +138,72 @@ fn what_does_not_fit_together_is_said() -> TestResult {
         let errors = String::from_utf8(socket.stderr)?;
         assert_eq!(socket.status.code(), Some(4), "{errors}");
         assert!(errors.contains("which a UDP socket does not show"), "{errors}");
+        Ok(())
+    })
+}
+
+/// The control connection of a caller.
+fn call() -> TestResult<TcpStream> {
+    Ok(TcpStream::connect("127.0.0.1:18515")?)
+}
+
+/// Ten silent callers before one that sends a byte each 100 ms: a reader that waits for them in turn serves no
+/// client in its 5 s.
+fn callers_that_do_not_complete_a_request_hold_up_no_client() -> TestResult {
+    between_devices(|| {
+        let (_server, mut lines) = serve("")?;
+        let silent = (0..300).map(|_| call()).collect::<TestResult<Vec<_>>>()?;
+        let mut slow = call()?;
+        std::thread::spawn(move || {
+            while slow.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let output = work("write", "--count 100")?;
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(next(&mut lines)?["served"], "write");
+        drop(silent);
+        Ok(())
+    })
+}
+
+/// Clients that hold all places and do nothing.
+fn idle_clients_make_room() -> TestResult {
+    between_devices(|| {
+        let (_server, _lines) = serve("")?;
+        // All ask before the first is answered: the server takes them in few turns.
+        let idle = (0..64).map(|pair| {
+            let mut caller = call()?;
+            let hello = json!({
+                "kind": "read", "size": 4096, "depth": 1, "mtu": 1024, "address": "10.9.0.2",
+                "pair": 1_000 + pair, "first_packet": 0,
+            });
+            writeln!(caller, "{hello}")?;
+            Ok(caller)
+        });
+        let idle = idle.collect::<TestResult<Vec<_>>>()?;
+        for caller in &idle {
+            let mut answer = String::new();
+            BufReader::new(caller).read_line(&mut answer)?;
+            assert!(answer.contains("served"), "{answer}");
+        }
+        let refused = work("write", "--count 1")?;
+        let errors = String::from_utf8_lossy(&refused.stderr);
+        assert!(errors.contains("LIMIT"), "{errors}");
+        assert_eq!(refused.status.code(), Some(5));
+        // More than `hawser::places::PATIENCE`.
+        std::thread::sleep(Duration::from_secs(6));
+        let output = work("write", "--count 100")?;
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        drop(idle);
         Ok(())
     })
 }

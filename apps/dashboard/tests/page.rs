@@ -150,6 +150,47 @@ fn a_request_without_the_token_gets_nothing() {
 }
 
 #[test]
+fn strangers_and_idle_clients_shut_no_client_out() {
+    let stage = stage();
+    let (page, here) = (path(&stage), stage.address.to_string());
+    let silent: Vec<TcpStream> = (0..200)
+        .map(|_| TcpStream::connect(stage.address).expect("the server"))
+        .collect();
+    assert_eq!(get(&stage, &page, &here, ""), 200);
+    // A client that has shown the token keeps its place while strangers come and go.
+    let mut follows = TcpStream::connect(stage.address).expect("the server");
+    follows.set_read_timeout(Some(SOON)).expect("a limit");
+    let request = format!("GET {page}events HTTP/1.1\r\nHost: {here}\r\n\r\n");
+    follows.write_all(request.as_bytes()).expect("it is sent");
+    let mut first = [0; 4096];
+    assert!(follows.read(&mut first).is_ok_and(|len| len > 0));
+    let more: Vec<TcpStream> = (0..200)
+        .map(|_| TcpStream::connect(stage.address).expect("the server"))
+        .collect();
+    stage.feed.switched("sctp", false);
+    let mut next = String::new();
+    while !next.contains("switch") && !next.contains("state") {
+        let len = follows.read(&mut first).expect("an event");
+        assert!(len > 0, "it was disconnected: {next}");
+        next.push_str(&String::from_utf8_lossy(&first[..len]));
+    }
+    drop((silent, more));
+}
+
+/// RFC 9112, 9.6.
+#[test]
+fn a_client_that_ends_its_half_is_answered() {
+    let stage = stage();
+    let mut stream = TcpStream::connect(stage.address).expect("the server");
+    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", path(&stage), stage.address);
+    stream.write_all(request.as_bytes()).expect("it is sent");
+    stream.shutdown(std::net::Shutdown::Write).expect("half an end");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[test]
 fn orders_come_from_the_page_alone() {
     let stage = stage();
     let page = path(&stage);

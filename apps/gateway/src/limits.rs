@@ -29,9 +29,11 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// How long looking a destination's address up and connecting to it may take.
     pub connect: Duration,
-    /// After how long without a byte in either direction a connection is given up, and after how long without a
-    /// stream a session.
+    /// The time without a byte in either direction after which a connection is given up. RFC 5382 (5, REQ-5)
+    /// lets a translator give up none that has been idle for less than 2 h 4 min.
     pub idle: Duration,
+    /// The time without a stream after which a session is given up.
+    pub session_idle: Duration,
 }
 
 impl Default for Limits {
@@ -45,7 +47,8 @@ impl Default for Limits {
             waiting: 16,
             request_timeout: Duration::from_secs(5),
             connect: Duration::from_secs(15),
-            idle: Duration::from_secs(300),
+            idle: Duration::from_secs(7_440),
+            session_idle: Duration::from_secs(300),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The far end: accepts sessions, authenticates their clients, and connects their streams onwards.
 //!
 //! Invariants: before a session is accepted nothing is read of it but its greeting. Every wait has an end
-//! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`]), and every stream that is served has a
+//! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`],
+//! [`Limits::session_idle`]), and every stream that is served has a
 //! place of its client and of all. When a session ends, so do its connections.
 
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use hawser::places::Place as UnprovenPlace;
 use hawser::resolve::Resolver;
 use hawser::resolve::nat64::Prefix;
-use hawser::session::{Network, Notice, Observer, PathInfo, PathState, Server, Session, SessionStream};
+use hawser::session::{Network, Notice, Server, Session, SessionStream};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
@@ -181,17 +182,6 @@ async fn close_at_once(session: &Session) {
     let _ = timeout(FAREWELL, session.close(UNAUTHENTICATED)).await;
 }
 
-/// Whether no path of a session is live: its client has gone, or is cut off.
-fn is_gone(session: &Observer) -> bool {
-    let is_live = |path: &PathInfo| {
-        path.report
-            .is_some_and(|it| matches!(it.state, PathState::Live | PathState::Joining))
-    };
-    session
-        .paths()
-        .is_none_or(|paths| !paths.iter().any(|(_, path)| is_live(path)))
-}
-
 /// How long the end of a session may take to arrive.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -274,7 +264,7 @@ async fn greet(
             .find(&greeting.token)
             .ok_or("its token is nobody's")?;
         let observer = session.observer();
-        let place = shared.counts.session(&client, move || is_gone(&observer));
+        let place = shared.counts.session(&client, move || observer.is_cut_off());
         let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
         Ok((client, place))
     });
@@ -316,7 +306,7 @@ impl Visit {
     }
 
     async fn take(self: Arc<Self>, session: &Session, streams: &mut JoinSet<()>) {
-        let idle = self.shared.config.limits.idle;
+        let idle = self.shared.config.limits.session_idle;
         loop {
             tokio::select! {
                 stream = session.accept() => match stream {

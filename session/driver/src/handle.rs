@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use hawser_session::{CarrierId, Counters, Notice, PathStatus, SessionId};
+use hawser_session::{CarrierId, Counters, Notice, PathState, PathStatus, SessionId};
 
 use super::error::SessionError;
 use super::plain::PlainStream;
@@ -39,6 +39,16 @@ impl Observer {
         let inner = shared.lock();
         inner.closed.is_none().then(|| inner.paths())
     }
+
+    /// Whether no path of the session is live: its peer has gone, or is cut off.
+    pub fn is_cut_off(&self) -> bool {
+        let is_live = |path: &PathInfo| {
+            path.report
+                .is_some_and(|it| matches!(it.state, PathState::Live | PathState::Joining))
+        };
+        self.paths()
+            .is_none_or(|paths| !paths.iter().any(|(_, path)| is_live(path)))
+    }
 }
 
 impl Session {
@@ -67,7 +77,7 @@ impl Session {
     /// The session has ended, or the peer allows no more streams at once.
     pub fn open(&self) -> Result<SessionStream, SessionError> {
         let mut inner = self.shared.lock();
-        let id = inner.session.open()?;
+        let id = inner.session.open().map_err(|error| inner.fault(error))?;
         inner.held.insert(id);
         Ok(SessionStream::new(self.shared.clone(), id))
     }
@@ -174,8 +184,8 @@ impl Session {
         self.shared.lock().closed.is_some_and(|end| end.code() != 0)
     }
 
-    /// Ends it at once: the application has not accepted it in time, or others need its place.
-    pub(super) fn reject(&self) {
+    /// Ends the session at once: the peer learns that a limit was reached (LIMIT).
+    pub fn reject(&self) {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
         inner.session.reject(now);

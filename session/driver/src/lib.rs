@@ -64,8 +64,8 @@ pub use hawser_carrier_sctp::{SctpError, SctpOptions};
 pub use hawser_carrier_tcp::TcpOptions;
 pub use hawser_session::scheduler;
 pub use hawser_session::{
-    AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathCounts, PathReport,
-    PathState, PathStatus, Priority, Security, SessionEnd, SessionId, StreamError,
+    AcceptorConfig, Candidate, CarrierId, Config, Counters, INTERRUPTED, Loss, Notice, Opening, PathCounts,
+    PathReport, PathState, PathStatus, Priority, Security, SessionEnd, SessionId, StreamError,
 };
 pub use network::{Attachment, Change, Network, speaks_mptcp};
 pub use open::{open, open_any};

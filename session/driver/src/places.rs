@@ -1,20 +1,36 @@
-//! Places of unauthenticated peers, shared fairly among the networks that they come from.
+//! Places of peers, shared fairly among the networks that they come from: one mechanism for all listeners.
 //!
 //! A listener cannot know whom it serves before a peer has authenticated, and has to bound what it keeps
-//! until then. A bound without shares lets one address lock out everybody else. Here a newcomer always
-//! gets a place: when the share of its network is taken, the oldest peer of that network makes room, and
-//! when all places are taken, the oldest peer of the network with the most places does. Whoever
-//! authenticates promptly is gone from here before that.
+//! until then; a listener that serves anyone has to bound it for good. A bound without shares lets one
+//! address lock out all others. Here a newcomer takes the place of a peer that is idle: when the share of
+//! its network is taken, that of this network's longest idle peer, and when all places are taken, that of
+//! the longest idle peer of the network with the most places.
+//!
+//! * Peers that have proved nothing make room at once ([`Gate::enter`]): a peer that authenticates
+//!   promptly has left before.
+//! * Peers that are served make room once they have been idle for some time
+//!   ([`Gate::enter_if_idle`]); until then the newcomer is refused.
 //!
 //! [`Places`] is pure; [`Gate`] is the same behind a mutex, with a place that is free again when it is
 //! dropped.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
+use tokio::time;
+
+/// The time without progress after which a peer that is served makes room for a newcomer: longer than a
+/// lost packet takes to be sent again on a slow path.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many places there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +59,15 @@ impl Shares {
             per_prefix: total,
         }
     }
+
+    /// `total` places of a listener at this address: shared, but for loopback, where there is one network.
+    #[must_use]
+    pub fn at(address: SocketAddr, total: usize) -> Self {
+        match address.ip().to_canonical().is_loopback() {
+            true => Self::unshared(total),
+            false => Self::new(total),
+        }
+    }
 }
 
 /// The network that a peer is counted with: its address in IPv4, the first 64 bits in IPv6, which one
@@ -60,18 +85,30 @@ impl From<IpAddr> for Prefix {
     }
 }
 
-/// Places that are taken, oldest first, with what is done for each holder that has to make room.
+/// Places that are taken, in the order in which they were, with what each holder keeps there.
 #[derive(Debug)]
 pub struct Places<T> {
     shares: Shares,
     next: u64,
-    taken: BTreeMap<u64, (Prefix, T)>,
+    taken: BTreeMap<u64, Taken<T>>,
     by_prefix: HashMap<Prefix, usize>,
     evicted: u64,
+    /// A network in which no peer has been idle for long enough before then: a flood of newcomers does
+    /// not search it again and again.
+    busy_until: Option<(Prefix, Instant)>,
+}
+
+/// A place that is taken.
+#[derive(Debug)]
+struct Taken<T> {
+    prefix: Prefix,
+    /// The time of its last progress; none for a peer that gives way.
+    moved_at: Option<Instant>,
+    holder: T,
 }
 
 impl<T> Places<T> {
-    /// Places that nobody has taken.
+    /// Places that are all free.
     #[must_use]
     pub fn new(shares: Shares) -> Self {
         Self {
@@ -80,27 +117,78 @@ impl<T> Places<T> {
             taken: BTreeMap::new(),
             by_prefix: HashMap::new(),
             evicted: 0,
+            busy_until: None,
         }
     }
 
-    /// Takes a place; its number, and the holder that made room for it, if one had to.
-    pub fn take(&mut self, peer: IpAddr, holder: T) -> (u64, Option<T>) {
-        let prefix = Prefix::from(peer);
-        let oldest = self
-            .crowded(peer)
-            .and_then(|crowded| Some(self.of(crowded).next()?.0));
-        let evicted = oldest.and_then(|number| self.leave(number));
-        self.evicted += u64::from(evicted.is_some());
-        let number = self.next;
+    /// Takes a place; its number, and the holder that made room for it, if one had to. None: all places that
+    /// it could have are taken by peers that have been idle for less than `patience`.
+    pub fn take(
+        &mut self,
+        peer: IpAddr,
+        holder: T,
+        now: Instant,
+        patience: Duration,
+    ) -> Option<(u64, Option<T>)> {
+        let evicted = match self.crowded(peer) {
+            Some(network) => {
+                let number = self.idle(network, now, patience)?;
+                self.evicted += 1;
+                self.leave(number)
+            }
+            None => None,
+        };
+        let (number, prefix) = (self.next, Prefix::from(peer));
         self.next += 1;
-        self.taken.insert(number, (prefix, holder));
+        let taken = Taken {
+            prefix,
+            moved_at: Some(now),
+            holder,
+        };
+        self.taken.insert(number, taken);
         *self.by_prefix.entry(prefix).or_default() += 1;
-        (number, evicted)
+        Some((number, evicted))
+    }
+
+    /// Whether [`Places::take`] has a place for this peer.
+    pub fn has_room(&mut self, peer: IpAddr, now: Instant, patience: Duration) -> bool {
+        let crowded = self.crowded(peer);
+        crowded.is_none_or(|network| self.idle(network, now, patience).is_some())
+    }
+
+    /// The place of a network that has been idle for longest, if that is long enough.
+    fn idle(&mut self, network: Prefix, now: Instant, patience: Duration) -> Option<u64> {
+        let is_busy = |(known, until): (Prefix, Instant)| known == network && now < until;
+        if !patience.is_zero() && self.busy_until.is_some_and(is_busy) {
+            return None;
+        }
+        let own = self.taken.iter().filter(|(_, taken)| taken.prefix == network);
+        let (&number, taken) = own.min_by_key(|(_, taken)| taken.moved_at)?;
+        let idle_at = taken.moved_at.map_or(Instant::ORIGIN, |at| at + patience);
+        if now < idle_at {
+            self.busy_until = Some((network, idle_at));
+            return None;
+        }
+        Some(number)
+    }
+
+    /// The holder of this place has made progress.
+    pub fn moved(&mut self, number: u64, now: Instant) {
+        if let Some(taken) = self.taken.get_mut(&number) {
+            taken.moved_at = Some(now);
+        }
+    }
+
+    /// The holder of this place makes room before all others, and at once, until it makes progress.
+    pub fn give_way(&mut self, number: u64) {
+        if let Some(taken) = self.taken.get_mut(&number) {
+            taken.moved_at = None;
+            self.busy_until = None;
+        }
     }
 
     /// The network of which one has to make room before this peer takes a place; none if there is room.
-    #[must_use]
-    pub fn crowded(&self, peer: IpAddr) -> Option<Prefix> {
+    fn crowded(&self, peer: IpAddr) -> Option<Prefix> {
         let prefix = Prefix::from(peer);
         if self.count(prefix) >= self.shares.per_prefix.max(1) {
             Some(prefix)
@@ -109,31 +197,30 @@ impl<T> Places<T> {
             let largest = self.by_prefix.values().copied().max().unwrap_or_default();
             self.taken
                 .values()
-                .map(|(prefix, _)| *prefix)
+                .map(|taken| taken.prefix)
                 .find(|prefix| self.count(*prefix) == largest)
         } else {
             None
         }
     }
 
-    /// The places of a network by their numbers, oldest first, and who has them.
-    pub fn of(&self, network: Prefix) -> impl Iterator<Item = (u64, &T)> {
-        let own = self
-            .taken
-            .iter()
-            .filter(move |(_, (prefix, _))| *prefix == network);
-        own.map(|(&number, (_, holder))| (number, holder))
+    /// All holders with the numbers of their places, oldest first.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        self.taken
+            .iter_mut()
+            .map(|(&number, taken)| (number, &mut taken.holder))
     }
 
-    /// The place is free again; who had it, unless that one had made room before.
+    /// The place is free again; its holder, unless that one had made room before.
     pub fn leave(&mut self, number: u64) -> Option<T> {
-        let (prefix, holder) = self.taken.remove(&number)?;
+        let Taken { prefix, holder, .. } = self.taken.remove(&number)?;
         if let Some(count) = self.by_prefix.get_mut(&prefix) {
             *count -= 1;
             if *count == 0 {
                 self.by_prefix.remove(&prefix);
             }
         }
+        self.busy_until = None;
         Some(holder)
     }
 
@@ -143,13 +230,13 @@ impl<T> Places<T> {
         2 * self.taken.len() >= self.shares.total || 2 * self.count(peer.into()) >= self.shares.per_prefix
     }
 
-    /// How many are taken.
+    /// The number of places that are taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.taken.len()
     }
 
-    /// How many holders had to make room.
+    /// The number of holders that had to make room.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted
@@ -162,35 +249,68 @@ impl<T> Places<T> {
 
 /// Places for the tasks of a server. Clones are the same places.
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Mutex<Places<oneshot::Sender<()>>>>);
+pub struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    places: Mutex<Places<oneshot::Sender<()>>>,
+    epoch: time::Instant,
+}
 
 /// A place; free again when it is dropped.
 #[derive(Debug)]
 pub struct Place {
-    gate: Gate,
-    number: u64,
+    progress: Progress,
     made_room: oneshot::Receiver<()>,
 }
 
+/// The record of a peer's progress. It holds no place; once the place is left it records nothing more.
+#[derive(Clone, Debug)]
+pub struct Progress(Arc<Number>);
+
+#[derive(Debug)]
+struct Number {
+    gate: Gate,
+    number: u64,
+}
+
 impl Gate {
-    /// Places that nobody has taken.
+    /// Places that are all free.
     #[must_use]
     pub fn new(shares: Shares) -> Self {
-        Self(Arc::new(Mutex::new(Places::new(shares))))
+        Self(Arc::new(Inner {
+            places: Mutex::new(Places::new(shares)),
+            epoch: time::Instant::now(),
+        }))
     }
 
-    /// A place for this peer. Another one may have to make room for it.
+    /// A place for this peer. The longest idle peer of a crowded network makes room for it.
     #[must_use]
     pub fn enter(&self, peer: IpAddr) -> Place {
+        self.enter_if_idle(peer, Duration::ZERO)
+            .expect("without patience a holder makes room at once")
+    }
+
+    /// A place for this peer; none if all that it could have belong to peers that have been idle for less
+    /// than `patience`.
+    #[must_use]
+    pub fn enter_if_idle(&self, peer: IpAddr, patience: Duration) -> Option<Place> {
         let (sender, made_room) = oneshot::channel();
-        let (number, evicted) = self.places().take(peer, sender);
+        let (number, evicted) = {
+            let mut places = self.places();
+            let now = self.now();
+            places.take(peer, sender, now, patience)?
+        };
         // A holder that is about to leave does not wait for this any more.
         evicted.map(|holder| holder.send(()));
-        Place {
+        let number = Number {
             gate: self.clone(),
             number,
+        };
+        Some(Place {
+            progress: Progress(Arc::new(number)),
             made_room,
-        }
+        })
     }
 
     /// As [`Places::is_crowded`].
@@ -212,7 +332,11 @@ impl Gate {
     }
 
     fn places(&self) -> MutexGuard<'_, Places<oneshot::Sender<()>>> {
-        self.0.lock()
+        self.0.places.lock()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::after(self.0.epoch.elapsed())
     }
 }
 
@@ -232,20 +356,95 @@ impl Place {
             done = work => Some(done),
         }
     }
+
+    /// The record of the peer's progress.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// The stream, whose bytes count as progress.
+    pub fn watch<S>(&self, stream: S) -> Watched<S> {
+        Watched {
+            stream,
+            progress: self.progress(),
+        }
+    }
+}
+
+impl Progress {
+    /// The peer has made progress: it is not idle.
+    pub fn moved(&self) {
+        let mut places = self.0.gate.places();
+        places.moved(self.0.number, self.0.gate.now());
+    }
+
+    /// This peer makes room before all others of its network: it cannot be served at present.
+    pub fn give_way(&self) {
+        self.0.gate.places().give_way(self.0.number);
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.gate.places().leave(self.number);
+        self.progress.0.gate.places().leave(self.progress.0.number);
+    }
+}
+
+/// A stream of a peer that has a place.
+#[derive(Debug)]
+pub struct Watched<S> {
+    stream: S,
+    progress: Progress,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = out.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, out);
+        if out.filled().len() > before {
+            self.progress.moved();
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if matches!(result, Poll::Ready(Ok(1..))) {
+            self.progress.moved();
+        }
+        result
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
+    }
+
+    /// Takes a place at once.
+    fn take<T>(places: &mut Places<T>, peer: &str, holder: T) -> (u64, Option<T>) {
+        let taken = places.take(ip(peer), holder, Instant::ORIGIN, Duration::ZERO);
+        taken.expect("a holder makes room at once")
     }
 
     #[test]
@@ -254,10 +453,10 @@ mod tests {
             total: 8,
             per_prefix: 2,
         });
-        let (honest, none) = places.take(ip("192.0.2.1"), "honest");
+        let (honest, none) = take(&mut places, "192.0.2.1", "honest");
         assert_eq!(none, None);
         let evicted: Vec<_> = (0..1_100)
-            .filter_map(|_| places.take(ip("198.51.100.7"), "flood").1)
+            .filter_map(|_| take(&mut places, "198.51.100.7", "flood").1)
             .collect();
         assert_eq!(
             (evicted.len(), evicted.contains(&"honest"), places.taken()),
@@ -279,11 +478,11 @@ mod tests {
             ("192.0.2.2", "second"),
             ("192.0.2.3", "third"),
         ] {
-            places.take(ip(peer), name);
+            take(&mut places, peer, name);
         }
-        assert_eq!(places.take(ip("192.0.2.4"), "new").1, Some("first"));
+        assert_eq!(take(&mut places, "192.0.2.4", "new").1, Some("first"));
         // Now everybody has one: the oldest goes.
-        assert_eq!(places.take(ip("192.0.2.5"), "newer").1, Some("lone"));
+        assert_eq!(take(&mut places, "192.0.2.5", "newer").1, Some("lone"));
         assert_eq!(places.taken(), 4);
     }
 
@@ -307,9 +506,9 @@ mod tests {
     #[test]
     fn a_place_that_was_left_is_free_again() {
         let mut places = Places::new(Shares::new(1));
-        let (number, _) = places.take(ip("192.0.2.1"), 1);
+        let (number, _) = take(&mut places, "192.0.2.1", 1);
         assert_eq!((places.leave(number), places.leave(number)), (Some(1), None));
-        assert_eq!(places.take(ip("192.0.2.1"), 2).1, None);
+        assert_eq!(take(&mut places, "192.0.2.1", 2).1, None);
         assert_eq!(places.by_prefix.len(), 1);
     }
 
@@ -325,5 +524,74 @@ mod tests {
         assert_eq!(second.hold(std::future::ready(8)).await, Some(8));
         drop(second);
         assert_eq!((gate.taken(), gate.evicted()), (0, 1));
+    }
+
+    const ONE: &str = "192.0.2.1";
+
+    async fn is_evicted(place: &mut Place) -> bool {
+        time::timeout(Duration::ZERO, place.evicted()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_limit_the_longest_idle_peer_is_replaced() {
+        let gate = Gate::new(Shares::unshared(3));
+        let enter = || gate.enter_if_idle(ip(ONE), PATIENCE);
+        let (mut busy, mut idle, mut last) = (enter().unwrap(), enter().unwrap(), enter().unwrap());
+        assert!(enter().is_none(), "no peer is idle yet");
+        let (mut client, ours) = tokio::io::duplex(64);
+        let mut stream = busy.watch(ours);
+        time::advance(Duration::from_secs(3)).await;
+        stream.write_all(b"answer").await.unwrap();
+        client.write_all(b"request").await.unwrap();
+        last.progress().moved();
+        time::advance(Duration::from_secs(2)).await;
+        let newcomer = enter().expect("one has been idle for 5 s");
+        assert!(is_evicted(&mut idle).await);
+        assert!(!is_evicted(&mut busy).await && !is_evicted(&mut last).await);
+        assert!(enter().is_none(), "the others moved 2 s ago");
+        stream.read_exact(&mut [0; 7]).await.unwrap();
+        time::advance(Duration::from_secs(3)).await;
+        let second = enter().expect("one has been idle for 5 s");
+        assert!(is_evicted(&mut last).await, "bytes that were read count as well");
+        assert!(!is_evicted(&mut busy).await);
+        drop((idle, last, newcomer));
+        assert!(enter().is_some(), "a place that was left is free");
+        drop(second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_at_its_share_takes_no_place_of_another() {
+        let gate = Gate::new(Shares {
+            total: 4,
+            per_prefix: 3,
+        });
+        let enter = |peer: &str| gate.enter_if_idle(ip(peer), PATIENCE);
+        let mut other = enter("192.0.2.2").unwrap();
+        let mut held: Vec<Place> = (0..3).map(|_| enter(ONE).unwrap()).collect();
+        time::advance(Duration::from_secs(3)).await;
+        held.iter().for_each(|place| place.progress().moved());
+        time::advance(Duration::from_secs(3)).await;
+        assert!(enter(ONE).is_none(), "each of its own moved 3 s ago");
+        assert!(!is_evicted(&mut other).await, "it has been idle for 6 s");
+        time::advance(Duration::from_secs(2)).await;
+        let newcomer = enter("192.0.2.3").expect("the network with the most places makes room");
+        let mut left = 0;
+        for place in &mut held {
+            left += usize::from(is_evicted(place).await);
+        }
+        assert_eq!((left, is_evicted(&mut other).await), (1, false));
+        drop(newcomer);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_gives_way_is_replaced_before_its_time() {
+        let gate = Gate::new(Shares::unshared(2));
+        let enter = || gate.enter_if_idle(ip(ONE), PATIENCE);
+        let (mut first, mut second) = (enter().unwrap(), enter().unwrap());
+        assert!(enter().is_none());
+        second.progress().give_way();
+        let third = enter().expect("one gives way");
+        assert!(is_evicted(&mut second).await && !is_evicted(&mut first).await);
+        drop(third);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
 use hawser_carrier::{Carrier, Description};
-use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd};
+use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd, StreamError};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -411,6 +411,14 @@ impl Inner {
             };
         }
         CodeError::of_end(end).map_or(SessionError::Ended(end), SessionError::Code)
+    }
+
+    /// The error of a stream that cannot be used: the end of its session, if that has ended.
+    pub(super) fn fault(&self, error: StreamError) -> SessionError {
+        match (error, self.closed) {
+            (StreamError::Closed, Some(end)) => self.ended(end),
+            (error, _) => error.into(),
+        }
     }
 
     /// Ends a session that has not been accepted and holds too much.

@@ -124,7 +124,7 @@ impl SessionStream {
                 inner.kick();
                 Poll::Ready(Ok(taken))
             }
-            Err(error) => Poll::Ready(Err(SessionError::Stream(error).into())),
+            Err(error) => Poll::Ready(Err(inner.fault(error).into())),
         }
     }
 }
@@ -164,7 +164,7 @@ impl AsyncWrite for SessionStream {
         match result {
             // A stream that is over was finished before.
             Ok(()) | Err(StreamError::Unknown(_)) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(SessionError::Stream(error).into())),
+            Err(error) => Poll::Ready(Err(inner.fault(error).into())),
         }
     }
 }

@@ -55,8 +55,8 @@ pub use path::PathCounts;
 pub use secret::Exporter;
 pub use segment::{Malformed, PathStatus, Refusal, Security, SessionId, VERSION};
 pub use session::{
-    Counters, Held, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session, SessionEnd,
-    StreamError,
+    Counters, Held, INTERRUPTED, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session,
+    SessionEnd, StreamError,
 };
 pub use stream::Priority;
 

@@ -112,6 +112,13 @@ impl Verbs<'_> {
         self.device.to_init(pair)
     }
 
+    /// The value of an observable variable of a queue pair's connection; none before RTR, or without such a
+    /// variable.
+    #[must_use]
+    pub fn observe(&self, pair: QueuePair, field: &str) -> Option<u64> {
+        self.stack.observe(self.device.handle(pair)?, field)
+    }
+
     /// From INIT to RTS: the pair answers its peer and may send. Both ends do it before either sends.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser::gateway::{Destination, Gateway, Token};
+use hawser::lab::units::Span;
 use hawser::resolve::{Config, Resolver};
 use hawser::session::Congestion;
 use hawser::session::document::{PORT, Stack};
@@ -58,6 +59,10 @@ struct ServeArgs {
     /// tolerant and TCP the default of the system (docs/sessions.md, Losses)
     #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
     congestion: Option<Congestion>,
+    /// The time without a byte after which a connection is given up: 2 h 4 min by default, the minimum of
+    /// RFC 5382 for translators
+    #[arg(long, value_name = "TIME", default_value = "7440s")]
+    idle: Span,
     /// The certificate, as PEM; by default a new one is generated
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -156,7 +161,10 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
                    allows, `--allow public` all public addresses"
         );
     }
-    let limits = Limits::default();
+    let limits = Limits {
+        idle: Duration::from_nanos(args.idle.0),
+        ..Limits::default()
+    };
     let wait = Wait {
         addresses: args.listen.clone(),
         port: args.listen.first().map_or(PORT, SocketAddr::port),

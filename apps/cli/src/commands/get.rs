@@ -11,7 +11,12 @@ use serde_json::json;
 use crate::device::{DeviceArgs, runtime};
 use crate::exit::{Exit, Outcome};
 use crate::http::{self, GetError};
+use crate::interrupt::Interrupts;
 use crate::progress;
+use crate::session::is_harmless;
+
+/// The maximum time that the end of a connection takes to reach the server after a failure.
+const PARTING: Duration = Duration::from_millis(200);
 
 /// Download a file over HTTP, over a transport program instead of the TCP of the kernel
 ///
@@ -41,12 +46,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let remote = resolve(&args.url, &args.device)?;
     args.device.refuse_own(remote.ip())?;
     runtime()?.block_on(async {
-        match tokio::time::timeout(
-            Duration::from_secs(args.max_time),
-            download(args, &output, remote),
-        )
-        .await
-        {
+        let interrupts = Interrupts::new()?;
+        let limit = Duration::from_secs(args.max_time);
+        match tokio::time::timeout(limit, download(args, &output, remote, &interrupts)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Exit::network(format!(
                 "gave up after {} s; see --max-time",
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
+async fn download(args: &Args, path: &Path, remote: SocketAddr, interrupts: &Interrupts) -> Outcome {
     let network = args.device.start()?;
     let begin = Instant::now();
     let stream = network
@@ -70,7 +72,7 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
     let going = std::cell::RefCell::new((bar, None));
     let quiet = args.json;
     let mut state = None;
-    let total = http::get(
+    let got = http::get(
         stream,
         &args.url,
         |total| {
@@ -89,12 +91,29 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
                 .or(state);
             output.as_mut().map_or(Ok(()), |output| output.write_all(bytes))
         },
-    )
-    .await
-    .map_err(|error| match error {
-        GetError::Sink(why) => Exit::environment(format!("cannot write {}: {why}", path.display())),
-        other => Exit::network(other),
-    })?;
+    );
+    let got = async {
+        got.await.map_err(|error| match error {
+            GetError::Sink(why) => Exit::environment(format!("cannot write {}: {why}", path.display())),
+            other => Exit::network(other),
+        })
+    };
+    let total = match interrupts.end(got).await {
+        Ok(total) => total,
+        Err(exit) => {
+            // The connection was dropped: the server is to learn it, and the user what is left.
+            network.drained(0, PARTING).await;
+            let (bar, output) = going.into_inner();
+            return Err(match output {
+                Some(_) => exit.and(format!(
+                    "{} has the first {} bytes",
+                    path.display(),
+                    bar.position()
+                )),
+                None => exit,
+            });
+        }
+    };
     let (bar, output) = going.into_inner();
     if let Some(mut output) = output {
         let full = |why| Exit::environment(format!("cannot write {}: {why}", path.display()));
@@ -148,7 +167,7 @@ fn file_name(path: &str) -> Result<PathBuf, Exit> {
     let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy();
     match name.as_ref() {
         "" | "." | ".." => Err(Exit::usage("the URL names no file; name the output file with -o")),
-        name if name.contains(['/', '\0']) => Err(Exit::usage(format!(
+        name if name.contains('/') || !is_harmless(name) => Err(Exit::usage(format!(
             "`{last}` is not a file name; name the output file with -o"
         ))),
         name => Ok(PathBuf::from(name)),
@@ -214,7 +233,17 @@ mod tests {
         let name = |path| file_name(path).ok();
         assert_eq!(name("/a/b.txt"), Some("b.txt".into()));
         assert_eq!(name("/with%20spaces"), Some("with spaces".into()));
-        for none in ["/", "/a/", "/..", "/%2e%2e", "/..%2fx", "/a%00b"] {
+        for none in [
+            "/",
+            "/a/",
+            "/..",
+            "/%2e%2e",
+            "/..%2fx",
+            "/a%00b",
+            "/.bashrc",
+            "/-rf",
+            "/a%E2%80%AEb",
+        ] {
             assert_eq!(name(none), None, "{none}");
         }
     }

@@ -5,17 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::lab::units::Bytes;
+use hawser::places::{Gate, PATIENCE, Place, Progress, Shares};
 use hawser::session::Session;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Interrupts;
 use crate::session::{
-    BEGINNING, Budget, CodeArgs, Opening, Received, SessionArgs, Watch, in_time, receive, runtime,
+    BEGINNING, Budget, CodeArgs, Intake, Opening, Received, SessionArgs, Watch, address, in_time, receive,
+    runtime,
 };
 
-/// Callers at once with `--keep`.
-const CALLERS: usize = 16;
+/// Callers at once with `--keep`, of one network a quarter of them.
+const CALLERS: usize = 64;
+/// The interval at which it is checked that a caller has a path.
+const CHECK_EVERY: Duration = Duration::from_millis(250);
 /// How long a sender may take for the answer.
 const PARTING: Duration = Duration::from_secs(10);
 
@@ -37,7 +42,9 @@ pub(crate) struct Args {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Keep waiting after the first file, and receive from several senders at once
+    /// Keep waiting after the first file, and receive from several senders at once: up to 64, of which one
+    /// network (an IPv4 address, or an IPv6 /64) has up to 16. A further sender replaces the one without
+    /// progress for longest, for 5 s or more; otherwise it is refused with LIMIT
     #[arg(long, conflicts_with_all = ["server", "config"])]
     keep: bool,
     /// Maximum number of bytes over all files of this run; a larger file is rejected before its first byte
@@ -55,62 +62,105 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ));
     }
     let one = Arc::new(One {
-        output: args.output.clone(),
-        force: args.force,
-        budget: Budget::new(args.max_bytes.0),
+        intake: Intake {
+            output: args.output.clone(),
+            force: args.force,
+            budget: Budget::new(args.max_bytes.0),
+        },
         json: args.json,
     });
+    one.intake.check()?;
     runtime()?.block_on(async {
+        let interrupts = Interrupts::new()?;
         let opening = Opening::arrange(&args.session, &args.code, "hawser send FILE", args.json).await?;
         if args.keep {
-            go_on(&one, &opening).await
+            one.go_on(&opening, &interrupts).await
         } else {
-            one.receive(opening.next().await?).await
+            let session = interrupts.end(opening.next()).await?;
+            let alone = Gate::new(Shares::unshared(1)).enter(address(&session));
+            one.receive(session, alone, &interrupts).await
         }
     })
 }
 
-/// Takes one caller's file after the other's, several at once: a caller who is slow, or idle,
-/// holds up no other.
-async fn go_on(one: &Arc<One>, opening: &Opening) -> Outcome {
-    let max_files = if one.is_piped() { 1 } else { CALLERS };
-    let mut callers = JoinSet::new();
-    loop {
-        tokio::select! {
-            session = opening.next(), if callers.len() < max_files => {
-                let (one, session) = (one.clone(), session?);
-                callers.spawn(async move { one.receive(session).await });
-            }
-            Some(outcome) = callers.join_next() => match outcome {
-                Ok(Ok(())) => {}
-                Ok(Err(exit)) => eprintln!("hawser: {exit}"),
-                Err(panic) => return Err(Exit::failed(panic)),
-            },
-        }
-    }
-}
-
-/// What is done with one file.
+/// The receiver of files.
 struct One {
-    output: Option<PathBuf>,
-    force: bool,
-    budget: Budget,
+    intake: Intake,
     json: bool,
 }
 
 impl One {
-    /// Whether it goes to standard output.
-    fn is_piped(&self) -> bool {
-        self.output.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    /// The callers that are served at once: on standard output one file follows another.
+    fn shares(&self) -> Shares {
+        let is_piped = self
+            .intake
+            .output
+            .as_ref()
+            .is_some_and(|path| path.as_os_str() == "-");
+        match is_piped {
+            true => Shares::unshared(1),
+            false => Shares::new(CALLERS),
+        }
     }
 
-    async fn receive(&self, session: Session) -> Outcome {
-        let watch = Watch::new(&session, self.json);
+    /// Takes files of several callers at once, until a signal comes. A caller without progress makes room for
+    /// another one.
+    async fn go_on(self: &Arc<Self>, opening: &Opening, interrupts: &Interrupts) -> Outcome {
+        let gate = Gate::new(self.shares());
+        let mut callers = JoinSet::new();
+        let exit = loop {
+            tokio::select! {
+                biased;
+                exit = interrupts.next() => break exit,
+                session = opening.next() => {
+                    let session = session?;
+                    let Some(place) = gate.enter_if_idle(address(&session), PATIENCE) else {
+                        session.reject();
+                        eprintln!("hawser: refused {}: too many callers at once", address(&session));
+                        continue;
+                    };
+                    let (one, interrupts) = (self.clone(), interrupts.clone());
+                    callers.spawn(async move { one.receive(session, place, &interrupts).await });
+                }
+                Some(outcome) = callers.join_next() => match outcome {
+                    Ok(Ok(())) => {}
+                    Ok(Err(exit)) => eprintln!("hawser: {exit}"),
+                    Err(panic) => return Err(Exit::failed(panic)),
+                },
+            }
+        };
+        // Each tells its caller, and removes what it has of the file.
+        let left = async { while callers.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(PARTING, left).await;
+        Err(exit)
+    }
+
+    /// Receives a caller's file, as long as the caller has its place and no signal comes.
+    async fn receive(&self, session: Session, mut place: Place, interrupts: &Interrupts) -> Outcome {
+        let progress = place.progress();
+        let work = async {
+            tokio::select! {
+                outcome = self.take(&session, &progress) => outcome,
+                () = yield_while_cut_off(&session, &progress) => Ok(()),
+            }
+        };
+        match place.hold(interrupts.end_session(&session, work)).await {
+            Some(outcome) => outcome,
+            None => {
+                session.reject();
+                Err(Exit::network(
+                    "a caller was idle, and another one needed its place",
+                ))
+            }
+        }
+    }
+
+    async fn take(&self, session: &Session, progress: &Progress) -> Outcome {
+        let watch = Watch::new(session, self.json);
         let mut stream = in_time(BEGINNING, session.accept())
             .await?
             .map_err(Exit::network)?;
-        let (output, force) = (self.output.as_deref(), self.force);
-        let received = receive(&mut stream, output, force, &self.budget, &watch.total).await;
+        let received = receive(&mut stream, &self.intake, &watch.total, || progress.moved()).await;
         let seconds = watch.elapsed().as_secs_f64();
         let paths = watch.finish();
         drop(stream);
@@ -137,5 +187,16 @@ impl One {
                 "longest_pause_ms": received.longest_pause.as_secs_f64() * 1e3, "paths": paths,
             })
         );
+    }
+}
+
+/// Has a session make room for others while it has no path. It never ends.
+async fn yield_while_cut_off(session: &Session, progress: &Progress) {
+    let observer = session.observer();
+    loop {
+        tokio::time::sleep(CHECK_EVERY).await;
+        if observer.is_cut_off() {
+            progress.give_way();
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use hawser::session::Session;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Interrupts;
 use crate::session::{CodeArgs, Opening, SessionArgs, Watch, runtime, send};
 
 /// Send a file over every path at once
@@ -40,29 +42,37 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let length =
         readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;
     runtime()?.block_on(async {
+        let interrupts = Interrupts::new()?;
         let opening = Opening::arrange(&args.session, &args.code, "hawser recv", args.json).await?;
-        let session = opening.next().await?;
-        let watch = Watch::new(&session, args.json);
-        watch.total.set_length(length);
-        let mut stream = session.open().map_err(Exit::network)?;
-        let sent = send(&mut stream, &args.file, &watch.total).await?;
-        let seconds = watch.elapsed().as_secs_f64();
-        let paths = watch.finish();
-        drop(stream);
-        // The file is there, whatever becomes of the session.
-        let _ = session.close(0).await;
-        if args.json {
-            println!(
-                "{}",
-                json!({
-                    "event": "done", "file": args.file.display().to_string(), "bytes": sent.length,
-                    "sha256": sent.sha256, "seconds": seconds,
-                    "bits_per_second": sent.length as f64 * 8.0 / seconds, "paths": paths,
-                })
-            );
-        } else {
-            println!("{} bytes, SHA-256 {}", sent.length, sent.sha256);
-        }
-        Ok(())
+        let session = interrupts.end(opening.next()).await?;
+        interrupts
+            .end_session(&session, transfer(args, &session, length))
+            .await
     })
+}
+
+/// Sends the file, and reports that the receiver has it.
+async fn transfer(args: &Args, session: &Session, length: u64) -> Outcome {
+    let watch = Watch::new(session, args.json);
+    watch.total.set_length(length);
+    let mut stream = session.open().map_err(Exit::network)?;
+    let sent = send(&mut stream, &args.file, &watch.total).await?;
+    let seconds = watch.elapsed().as_secs_f64();
+    let paths = watch.finish();
+    drop(stream);
+    // The file is there, whatever becomes of the session.
+    let _ = session.close(0).await;
+    if args.json {
+        println!(
+            "{}",
+            json!({
+                "event": "done", "file": args.file.display().to_string(), "bytes": sent.length,
+                "sha256": sent.sha256, "seconds": seconds,
+                "bits_per_second": sent.length as f64 * 8.0 / seconds, "paths": paths,
+            })
+        );
+    } else {
+        println!("{} bytes, SHA-256 {}", sent.length, sent.sha256);
+    }
+    Ok(())
 }

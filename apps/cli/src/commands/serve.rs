@@ -1,7 +1,5 @@
 //! `hawser serve DIR`: serves files over HTTP over a transport program.
 
-mod places;
-
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use hawser::places::Shares;
+use hawser::places::{Gate, PATIENCE, Place, Shares};
 use hawser::{Endpoint, Listener, Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
@@ -17,12 +15,14 @@ use tokio::task::LocalSet;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::http::{Hosts, Served, serve_connection, with_causes};
+use crate::http::{Exposure, Hosts, Root, Sent, Served, serve_connection, with_causes};
 use crate::signals;
-use places::{Place, Places};
 
 /// How often a connection's state is looked at for the log.
 const SAMPLE: Duration = Duration::from_millis(20);
+
+/// The maximum number of requests of a connection that are remembered until it ends.
+const REMEMBERED: usize = 100;
 
 /// Files that are open beside those of responses: the device, sockets, standard streams.
 const SPARE_FILES: u64 = 64;
@@ -59,8 +59,14 @@ pub(crate) struct Args {
     /// A host name that requests may name, besides the addresses (repeatable). Others are answered with 421
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+    /// Serve files and directories whose names begin with a dot, too
+    #[arg(long)]
+    dot_files: bool,
+    /// Follow links that lead out of the directory, too, and absolute ones
+    #[arg(long)]
+    outward_links: bool,
     /// Print JSON, one object per line: `listening`, then one for each connection when it ends; `bytes` are
-    /// those of bodies that were handed to the connection
+    /// those of bodies that were handed to the connection, `further` counts requests beyond the first 100
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -71,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let port = args.device.port(args.port, 80)?;
     let addresses = args.device.addresses();
     let server = Server {
-        root: Arc::new(directory(&args.dir)?),
+        root: Arc::new(Root::open(&directory(&args.dir)?, args.exposure()).map_err(Exit::input)?),
         hosts: Arc::new(Hosts::new(args.device.reached_at()?, args.hosts.clone())),
         at: addresses.map(|address| SocketAddr::new(address, port)).collect(),
         backlog: args.backlog,
@@ -95,6 +101,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    fn exposure(&self) -> Exposure {
+        Exposure {
+            dot_files: self.dot_files,
+            outward_links: self.outward_links,
+        }
+    }
+
     /// The places of one shard's connections: each has as many.
     fn shares(&self) -> Shares {
         let of_shard = |count: u32| count.div_ceil(self.shards.into()) as usize;
@@ -109,7 +122,7 @@ impl Args {
 /// What all shards serve.
 #[derive(Clone)]
 struct Server {
-    root: Arc<PathBuf>,
+    root: Arc<Root>,
     hosts: Arc<Hosts>,
     at: Vec<SocketAddr>,
     backlog: u32,
@@ -136,10 +149,10 @@ impl Server {
                 device.listen()?;
                 self.announce();
             }
-            let places = Places::new(self.shares);
+            let gate = Gate::new(self.shares);
             let mut accepting = tokio::task::JoinSet::new();
             for listener in listeners {
-                accepting.spawn_local(self.clone().accept(listener, places.clone()));
+                accepting.spawn_local(self.clone().accept(listener, gate.clone()));
             }
             match accepting.join_next().await {
                 Some(Err(error)) => Err(Exit::environment(error)),
@@ -162,7 +175,7 @@ impl Server {
     }
 
     /// Serves a listener's connections.
-    async fn accept(self, listener: Listener, places: Rc<Places>) -> Exit {
+    async fn accept(self, listener: Listener, gate: Gate) -> Exit {
         let mut refused = Refused::default();
         loop {
             let stream = match listener.accept().await {
@@ -171,7 +184,7 @@ impl Server {
             };
             // One that is gone already has no address, and needs no place.
             let Some(peer) = stream.peer() else { continue };
-            let Some(place) = places.take(peer.ip()) else {
+            let Some(place) = gate.enter_if_idle(peer.ip(), PATIENCE) else {
                 stream.abort();
                 refused.count();
                 continue;
@@ -222,22 +235,21 @@ impl Refused {
 }
 
 /// Serves one connection, then logs it.
-async fn connection(mut stream: Stream, place: Place, root: Arc<PathBuf>, hosts: Arc<Hosts>, json: bool) {
+async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts: Arc<Hosts>, json: bool) {
     let peer = stream.peer().map_or_else(String::new, |p| p.to_string());
     let probe = stream.probe();
-    let requests = Rc::new(RefCell::new(Vec::new()));
+    let requests = Rc::new(RefCell::new(Requests::default()));
     let state = Rc::new(RefCell::new(None));
     let sampler = tokio::task::spawn_local(sample(probe, state.clone()));
     let begin = Instant::now();
     let log = {
         let requests = requests.clone();
-        move |served: Served| requests.borrow_mut().push(served)
+        move |served: Served| requests.borrow_mut().note(served)
     };
-    let error = tokio::select! {
-        result = serve_connection(place.watch(&mut stream), root, hosts, log) => {
-            result.err().map(|error| with_causes(&error))
-        }
-        () = place.lost() => Some("nothing moved on it, and another connection needed its place".into()),
+    let watched = place.watch(&mut stream);
+    let error = match place.hold(serve_connection(watched, root, hosts, log)).await {
+        Some(served) => served.err().map(|error| with_causes(&error)),
+        None => Some("nothing moved on it, and another connection needed its place".into()),
     };
     if error.is_some() {
         stream.abort();
@@ -260,30 +272,57 @@ async fn sample(probe: Probe, into: Rc<RefCell<Sampled>>) {
     }
 }
 
+/// The requests of a connection, as far as they are remembered until it ends.
+#[derive(Default)]
+struct Requests {
+    first: Vec<Served>,
+    /// The request under way, and the number and bytes of those before it that are not among the first.
+    last: Option<Sent>,
+    further: u64,
+    further_bytes: u64,
+}
+
+impl Requests {
+    fn note(&mut self, served: Served) {
+        if self.first.len() < REMEMBERED {
+            return self.first.push(served);
+        }
+        self.further += 1;
+        self.further_bytes += self.last.replace(served.sent).map_or(0, |sent| sent.bytes());
+    }
+
+    /// The bytes of all bodies that were handed to the connection.
+    fn bytes(&self) -> u64 {
+        let first: u64 = self.first.iter().map(|served| served.sent.bytes()).sum();
+        first + self.further_bytes + self.last.as_ref().map_or(0, Sent::bytes)
+    }
+}
+
 fn report(
     peer: &str,
-    requests: &[Served],
+    requests: &Requests,
     took: Duration,
     sampled: Sampled,
     error: Option<String>,
     json: bool,
 ) {
-    let bytes: u64 = requests.iter().map(|r| r.sent.bytes()).sum();
+    let bytes = requests.bytes();
     if json {
-        let requests: Vec<_> = requests
+        let first: Vec<_> = requests
+            .first
             .iter()
             .map(|r| json!({ "method": r.method, "path": r.path, "status": r.status, "bytes": r.sent.bytes() }))
             .collect();
         println!(
             "{}",
             json!({
-                "peer": peer, "requests": requests, "bytes": bytes, "seconds": took.as_secs_f64(),
+                "peer": peer, "requests": first, "further": requests.further, "bytes": bytes, "seconds": took.as_secs_f64(),
                 "retransmissions": sampled.map(|s| s.0), "srtt_ns": sampled.map(|s| s.1), "error": error,
             })
         );
         return;
     }
-    for request in requests {
+    for request in &requests.first {
         println!(
             "{peer} {} {} {} {}",
             request.method,
@@ -291,6 +330,9 @@ fn report(
             request.status,
             request.sent.bytes()
         );
+    }
+    if requests.further > 0 {
+        println!("{peer} and {} further requests", requests.further);
     }
     if let Some(error) = error {
         println!("{peer} {error}");

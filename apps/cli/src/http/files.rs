@@ -3,8 +3,10 @@
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -33,71 +35,106 @@ impl Sent {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn add(&self, bytes: usize) {
+    pub(super) fn add(&self, bytes: usize) {
         self.0.fetch_add(bytes as u64, Ordering::Relaxed);
     }
+}
+
+/// The folder whose files are served.
+pub(crate) struct Root {
+    folder: OwnedFd,
+    policy: Exposure,
+}
+
+/// The parts of a folder that are served beyond its plain files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exposure {
+    /// Files that begin with a dot.
+    pub(crate) dot_files: bool,
+    /// What links lead to outside of the folder.
+    pub(crate) outward_links: bool,
 }
 
 /// What a path leads to.
 pub(super) enum Found {
     /// A regular file and its length.
     File(File, u64),
-    Folder,
-    /// Neither, or a file that may not be read.
+    Folder(OwnedFd),
+    /// Neither, a file that may not be read, or a link that leads out of the root.
     Other,
 }
 
-/// Finds out what a path leads to, and opens it if that is a file.
-///
-/// # Errors
-/// When there is nothing.
-pub(super) async fn open(path: &Path) -> io::Result<Found> {
-    match open_cached(path) {
-        Ok(found) => Ok(found),
-        Err(Errno::NOENT | Errno::NOTDIR) => Err(io::ErrorKind::NotFound.into()),
-        // The kernel would have to wait for that, or it is older than Linux 5.12.
-        Err(_) => {
-            let path = path.to_owned();
-            spawn_blocking(move || open_slowly(&path)).await?
+impl Root {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// It is not there, is no folder, or may not be read.
+    pub(crate) fn open(path: &Path, policy: Exposure) -> io::Result<Root> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Root { folder, policy })
+    }
+
+    /// Whether a file of this name may be served.
+    pub(super) fn shows(&self, name: &[u8]) -> bool {
+        self.policy.dot_files || !name.starts_with(b".")
+    }
+
+    /// Finds out what a path below the root leads to, and opens that.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub(super) async fn find(self: &Arc<Self>, path: &Path) -> io::Result<Found> {
+        let hides = |part: Component<'_>| !self.shows(part.as_os_str().as_bytes());
+        if path.components().any(hides) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        match self.look_up(path, ResolveFlags::CACHED) {
+            // The kernel would have to wait for that, or it is older than Linux 5.12.
+            Err(Errno::AGAIN | Errno::INVAL) => {
+                let (root, path) = (self.clone(), path.to_owned());
+                let found = spawn_blocking(move || root.look_up(&path, ResolveFlags::empty())).await?;
+                Ok(found?)
+            }
+            found => Ok(found?),
         }
     }
-}
 
-/// Where a path is looked up in the kernel's memory alone (RESOLVE_CACHED).
-fn open_cached(path: &Path) -> rustix::io::Result<Found> {
-    let opened = |flags| {
-        openat2(
-            CWD,
-            path,
-            flags | OFlags::CLOEXEC,
-            Mode::empty(),
-            ResolveFlags::CACHED,
-        )
-    };
-    // To open a device may do something, and a pipe has to be waited for.
-    match FileType::from_raw_mode(fstat(opened(OFlags::PATH)?)?.st_mode) {
-        FileType::RegularFile => {}
-        FileType::Directory => return Ok(Found::Folder),
-        _ => return Ok(Found::Other),
-    }
-    match opened(OFlags::RDONLY | OFlags::NONBLOCK) {
-        Ok(file) => {
-            let len = fstat(&file)?.st_size;
-            Ok(Found::File(file.into(), len as u64))
+    /// Looks a path up, in the kernel's memory alone with [`ResolveFlags::CACHED`]. No name on the way may
+    /// lead out of the root, unless that is asked for.
+    fn look_up(&self, path: &Path, more: ResolveFlags) -> rustix::io::Result<Found> {
+        let within = match self.policy.outward_links {
+            true => ResolveFlags::empty(),
+            false => ResolveFlags::BENEATH,
+        };
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        let opened = |flags| {
+            let flags = flags | OFlags::CLOEXEC;
+            openat2(&self.folder, path, flags, Mode::empty(), within | more)
+        };
+        let found = match opened(OFlags::PATH) {
+            // A link that leads out of the root.
+            Err(Errno::XDEV) => return Ok(Found::Other),
+            found => found?,
+        };
+        // To open a device may do something, and a pipe has to be waited for.
+        let file = match FileType::from_raw_mode(fstat(found)?.st_mode) {
+            FileType::RegularFile => opened(OFlags::RDONLY | OFlags::NONBLOCK),
+            FileType::Directory => return opened(OFlags::RDONLY | OFlags::DIRECTORY).map(Found::Folder),
+            _ => return Ok(Found::Other),
+        };
+        match file {
+            Ok(file) => {
+                let len = fstat(&file)?.st_size;
+                Ok(Found::File(file.into(), len as u64))
+            }
+            Err(Errno::ACCESS) => Ok(Found::Other),
+            Err(errno) => Err(errno),
         }
-        Err(Errno::ACCESS) => Ok(Found::Other),
-        Err(errno) => Err(errno),
-    }
-}
-
-fn open_slowly(path: &PathBuf) -> io::Result<Found> {
-    let metadata = std::fs::metadata(path)?;
-    if metadata.is_dir() {
-        return Ok(Found::Folder);
-    }
-    match metadata.is_file().then(|| File::open(path)) {
-        Some(Ok(file)) => Ok(Found::File(file, metadata.len())),
-        _ => Ok(Found::Other),
     }
 }
 
@@ -180,6 +217,8 @@ impl Body for FileReader {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use http_body_util::BodyExt;
 
     use super::*;
@@ -189,13 +228,17 @@ mod tests {
         Ok(body.collect().await?.to_bytes().to_vec())
     }
 
+    fn root(path: &Path) -> io::Result<Arc<Root>> {
+        Root::open(path, Exposure::default()).map(Arc::new)
+    }
+
     #[tokio::test]
     async fn what_is_read_is_the_file() -> io::Result<()> {
         let folder = hawser_temporary::Folder::new()?;
         let bytes: Vec<u8> = (0..300_000u32).map(|at| (at * 31) as u8).collect();
-        let path = folder.join("file");
-        std::fs::write(&path, &bytes)?;
-        let Found::File(file, len) = open(&path).await? else {
+        std::fs::write(folder.join("file"), &bytes)?;
+        let root = root(&folder)?;
+        let Found::File(file, len) = root.find(Path::new("file")).await? else {
             return Err(io::Error::other("it is a file"));
         };
         assert_eq!(len, 300_000);
@@ -203,19 +246,57 @@ mod tests {
         assert!(read(file.try_clone()?, 70_000, 1000).await? == bytes[70_000..71_000]);
         let beyond = read(file, 299_999, 2).await.map_err(|error| error.kind());
         assert_eq!(beyond, Err(io::ErrorKind::UnexpectedEof));
-        assert!(matches!(open(&folder).await?, Found::Folder));
-        assert!(matches!(open(Path::new("/dev/zero")).await?, Found::Other));
-        assert!(open(&folder.join("none")).await.is_err());
+        assert!(matches!(root.find(Path::new("")).await?, Found::Folder(_)));
+        assert!(root.find(Path::new("none")).await.is_err());
+        let devices = super::tests::root(Path::new("/dev"))?;
+        assert!(matches!(devices.find(Path::new("zero")).await?, Found::Other));
+        Ok(())
+    }
+
+    /// Links within the folder are followed; those that lead out of it, on the way as at the end, and files
+    /// that begin with a dot are there for a root that exposes them.
+    #[tokio::test]
+    async fn outward_links_and_dot_files_are_served_only_when_asked() -> io::Result<()> {
+        let (folder, outside) = (hawser_temporary::Folder::new()?, hawser_temporary::Folder::new()?);
+        std::fs::write(outside.join("secret"), "secret")?;
+        std::fs::create_dir(folder.join("sub"))?;
+        std::fs::create_dir(folder.join(".git"))?;
+        for name in ["plain", "sub/plain", ".hidden", ".git/config"] {
+            std::fs::write(folder.join(name), "text")?;
+        }
+        symlink("../plain", folder.join("sub/inward"))?;
+        symlink(outside.join("secret"), folder.join("outward"))?;
+        symlink(&*outside, folder.join("sub/out"))?;
+        let strict = root(&folder)?;
+        let everything = Exposure {
+            dot_files: true,
+            outward_links: true,
+        };
+        let open = Arc::new(Root::open(&folder, everything)?);
+        for (path, is_plain) in [
+            ("plain", true),
+            ("sub/inward", true),
+            ("outward", false),
+            ("sub/out/secret", false),
+            (".hidden", false),
+            (".git/config", false),
+        ] {
+            let served =
+                async |root: &Arc<Root>| matches!(root.find(Path::new(path)).await, Ok(Found::File(..)));
+            assert_eq!(served(&strict).await, is_plain, "{path}");
+            assert!(served(&open).await, "{path}");
+        }
         Ok(())
     }
 
     /// On files whose system reads nothing without waiting (procfs).
     #[tokio::test]
     async fn what_has_to_be_waited_for_is_read_by_a_thread() -> io::Result<()> {
-        let path = Path::new("/proc/self/status");
-        let read = read(File::open(path)?, 0, 6).await?;
+        let read = read(File::open("/proc/self/status")?, 0, 6).await?;
         assert_eq!(read, b"Name:\t");
-        assert!(matches!(open_slowly(&path.to_owned())?, Found::File(..)));
+        let root = root(Path::new("/proc/self"))?;
+        let found = root.look_up(Path::new("status"), ResolveFlags::empty())?;
+        assert!(matches!(found, Found::File(..)));
         Ok(())
     }
 }

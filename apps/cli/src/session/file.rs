@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::target::{Target, destination};
+use super::target::{Target, check, destination};
 use crate::exit::Exit;
 use crate::hex::hex;
 
@@ -54,7 +54,7 @@ fn lost(error: io::Error) -> Exit {
     Exit::network(error)
 }
 
-/// Sends a file and waits until the other side has it.
+/// Sends a file, up to the length that it has now, and waits until the other side has it.
 pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &ProgressBar) -> Result<Sent, Exit> {
     let cannot = |error: io::Error| Exit::input(format!("cannot read {}: {error}", path.display()));
     let mut file = tokio::fs::File::open(path).await.map_err(cannot)?;
@@ -69,7 +69,13 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
     let mut buffer = BytesMut::new();
     loop {
         buffer.reserve(PIECE);
-        if file.read_buf(&mut buffer).await.map_err(cannot)? == 0 {
+        if (&mut file)
+            .take(length - sent)
+            .read_buf(&mut buffer)
+            .await
+            .map_err(cannot)?
+            == 0
+        {
             break;
         }
         let piece = buffer.split().freeze();
@@ -79,6 +85,12 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
         if let Err(error) = stream.write_bytes(piece).await {
             return Err(refusal(stream).await.unwrap_or_else(|| lost(error)));
         }
+    }
+    if sent < length {
+        return Err(Exit::input(format!(
+            "{} has shrunk: it had {length} bytes at the beginning and has {sent} now",
+            path.display()
+        )));
     }
     stream.shutdown().await.map_err(lost)?;
     let sha256 = hex(&hash.finalize());
@@ -196,16 +208,30 @@ pub(crate) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -
     tokio::time::timeout(limit, work).await.map_err(late)
 }
 
-/// Receives a file to `output`: a file, a directory, `-`, or (none) its own name in this directory.
-/// What is there is not overwritten unless `force`.
+/// The place of a received file, and the limits of what is received.
+pub(crate) struct Intake {
+    /// A file, a directory, `-`, or (none) the sender's name of it in this directory.
+    pub(crate) output: Option<PathBuf>,
+    /// Whether an existing file is overwritten.
+    pub(crate) force: bool,
+    pub(crate) budget: Budget,
+}
+
+impl Intake {
+    /// Checks that a file can be stored, before a sender is waited for.
+    pub(crate) fn check(&self) -> Result<(), Exit> {
+        check(self.output.as_deref(), self.force)
+    }
+}
+
+/// Receives a file; `progress` is told of each piece.
 pub(crate) async fn receive(
     stream: &mut SessionStream,
-    output: Option<&Path>,
-    force: bool,
-    budget: &Budget,
+    intake: &Intake,
     bar: &ProgressBar,
+    progress: impl Fn(),
 ) -> Result<Received, Exit> {
-    let result = take(stream, output, force, budget, bar).await;
+    let result = take(stream, intake, bar, progress).await;
     let answer = match &result {
         Ok(received) => json!({ "length": received.length, "sha256": received.sha256 }),
         // What is where on this machine is not for the sender to know.
@@ -221,10 +247,9 @@ pub(crate) async fn receive(
 
 async fn take(
     stream: &mut SessionStream,
-    output: Option<&Path>,
-    force: bool,
-    budget: &Budget,
+    intake: &Intake,
     bar: &ProgressBar,
+    progress: impl Fn(),
 ) -> Result<Received, Exit> {
     let (head, rest) = in_time(BEGINNING, line(stream)).await??;
     let no_file = || Exit::network("the other side sends no file: its first line is not that of `send`");
@@ -232,18 +257,20 @@ async fn take(
     let (Some(name), Some(expected)) = (head["name"].as_str(), head["length"].as_u64()) else {
         return Err(no_file());
     };
-    let Some(reserved) = budget.reserve(expected) else {
+    let Some(reserved) = intake.budget.reserve(expected) else {
         return Err(Exit::network(format!(
             "{expected} bytes are more than --max-bytes of the receiver allows"
         )));
     };
     bar.set_length(expected);
-    let mut target = Target::open(destination(output, name)?, force).await?;
+    let path = destination(intake.output.as_deref(), name)?;
+    let mut target = Target::open(path, intake.force).await?;
     let (mut hash, mut length) = (Sha256::new(), 0);
     let (mut piece, mut last, mut longest_pause) = (rest, Instant::now(), Duration::ZERO);
     let mut pace = Pace::default();
     loop {
         if !piece.is_empty() {
+            progress();
             length += piece.len() as u64;
             if length > expected {
                 return Err(Exit::network(format!(
@@ -331,6 +358,14 @@ mod tests {
 
     const BUDGET: u64 = 1_000_000;
 
+    fn intake(output: &Path) -> Intake {
+        Intake {
+            output: Some(output.to_owned()),
+            force: false,
+            budget: Budget::new(BUDGET),
+        }
+    }
+
     /// What becomes of a file that a sender announces and sends so.
     async fn becomes(head: &Value, sent: usize) -> (Result<Received, Exit>, u64) {
         let (caller, receiver, _server) = connected().await;
@@ -345,7 +380,7 @@ mod tests {
         let folder = hawser_temporary::Folder::new().expect("a folder");
         let bar = ProgressBar::hidden();
         let mut stream = receiver.accept().await.expect("a stream");
-        let received = receive(&mut stream, Some(&folder), false, &Budget::new(BUDGET), &bar).await;
+        let received = receive(&mut stream, &intake(&folder), &bar, || ()).await;
         (received, bar.position())
     }
 
@@ -411,7 +446,7 @@ mod tests {
         let mut taken = receiver.accept().await.expect("a stream");
         let place = Path::new("/nonexistent-folder-of-hawser/file");
         let bar = ProgressBar::hidden();
-        let received = receive(&mut taken, Some(place), false, &Budget::new(BUDGET), &bar).await;
+        let received = receive(&mut taken, &intake(place), &bar, || ()).await;
         let reason = received.err().expect("there is no such folder").to_string();
         assert!(
             reason.contains("nonexistent-folder"),
@@ -425,6 +460,36 @@ mod tests {
             refused.contains("cannot be stored") && !refused.contains("nonexistent"),
             "{refused}"
         );
+    }
+
+    /// The file has its first length when it is announced, and grows then.
+    #[tokio::test]
+    async fn a_file_that_grows_is_sent_to_its_announced_end() {
+        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let path = folder.join("growing.log");
+        std::fs::write(&path, vec![b'x'; 4 << 20]).expect("a file");
+        let (caller, receiver, _server) = connected().await;
+        let growing = path.clone();
+        let sending = tokio::spawn(async move {
+            let mut stream = caller.open().expect("a stream");
+            send(&mut stream, &growing, &ProgressBar::hidden()).await
+        });
+        let mut stream = receiver.accept().await.expect("a stream");
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("a file");
+        std::io::Write::write_all(&mut file, b"more").expect("room");
+        let into = folder.join("received");
+        let intake = Intake {
+            budget: Budget::new(1 << 30),
+            ..intake(&into)
+        };
+        let bar = ProgressBar::hidden();
+        let received = receive(&mut stream, &intake, &bar, || ());
+        assert_eq!(received.await.map(|it| it.length).ok(), Some(4 << 20));
+        let sent = sending.await.expect("no panic").map(|it| it.length);
+        assert_eq!(sent.ok(), Some(4 << 20));
     }
 
     #[tokio::test]

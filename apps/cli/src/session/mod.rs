@@ -11,7 +11,8 @@ mod watch;
 
 pub(crate) use args::{Asked, CodeArgs, SessionArgs, Wait, parse_congestion};
 pub(crate) use exchange::exchange;
-pub(crate) use file::{BEGINNING, Budget, Received, in_time, receive, send};
+pub(crate) use file::{BEGINNING, Budget, Intake, Received, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;
-pub(crate) use opening::{Invitation, Met, Opening, listen, runtime};
+pub(crate) use opening::{Invitation, Met, Opening, address, listen, runtime};
+pub(crate) use target::is_harmless;
 pub(crate) use watch::Watch;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use hawser::places::{self, Shares};
 use hawser::session::document::Warning;
 use hawser::session::{
     AcceptorConfig, Code, CodeError, Connection, Gate, Identity, MAX_GUESSES, MtpOptions, Network,
@@ -28,7 +29,8 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
         .map_err(Exit::environment)
 }
 
-/// Callers whose codes are examined at once.
+/// Callers whose codes are examined at once, of one network a quarter of them. The oldest makes room for
+/// another.
 const CALLERS: usize = 64;
 
 /// A place where sessions begin.
@@ -45,9 +47,13 @@ pub(crate) struct Waiting {
     /// Who is served; none: anyone.
     gate: Option<Arc<Gate>>,
     /// Callers who have not proved yet that they know the code.
-    examined: tokio::sync::Mutex<JoinSet<(Session, Result<(), CodeError>)>>,
+    examined: tokio::sync::Mutex<JoinSet<Examined>>,
+    places: places::Gate,
     json: bool,
 }
+
+/// A caller and the outcome of its examination; none if it had to make room for another.
+type Examined = (Session, Option<Result<(), CodeError>>);
 
 /// What a call may come to.
 pub(crate) enum Met {
@@ -135,6 +141,7 @@ impl Waiting {
             server,
             gate,
             examined: Default::default(),
+            places: places::Gate::new(Shares::new(CALLERS)),
             json,
         })
     }
@@ -148,16 +155,18 @@ impl Waiting {
         let mut examined = self.examined.lock().await;
         loop {
             tokio::select! {
-                session = self.server.accept(), if examined.len() < CALLERS => {
+                session = self.server.accept() => {
                     let (session, gate) = (session.map_err(Exit::environment)?, gate.clone());
+                    let mut place = self.places.enter(address(&session));
                     examined.spawn(async move {
-                        let admitted = gate.admit(&session).await;
+                        let admitted = place.hold(gate.admit(&session)).await;
                         (session, admitted)
                     });
                 }
                 Some(outcome) = examined.join_next() => match outcome.map_err(Exit::failed)? {
-                    (session, Ok(())) => return Ok(session),
-                    (session, Err(error)) => self.reject(gate, &session, &error)?,
+                    (session, Some(Ok(()))) => return Ok(session),
+                    (session, Some(Err(error))) => self.reject(gate, &session, &error)?,
+                    (session, None) => session.reject(),
                 },
             }
         }
@@ -188,13 +197,20 @@ impl Waiting {
     }
 }
 
-/// Who is at the other end, as far as the session still knows.
+/// The other end, as far as the session still knows it.
 fn peer(session: &Session) -> String {
     let paths = session.paths();
     paths.first().map_or_else(
         || "a caller".to_owned(),
         |(_, info)| info.description.peer.to_string(),
     )
+}
+
+/// The address of the other end; that of no host for a session whose only path has gone already.
+pub(crate) fn address(session: &Session) -> IpAddr {
+    let paths = session.paths();
+    let first = paths.first().map(|(_, path)| path.description.peer.ip());
+    first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 fn warn(warning: &Warning, json: bool) {

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hawser::lang::OneLine;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tokio::fs::{File, OpenOptions};
@@ -13,12 +14,23 @@ use tokio::io::AsyncWriteExt;
 
 use crate::exit::Exit;
 
-/// Where a file goes. None: standard output. A sender's name is never a path, and never hidden: what
-/// programs read unasked is not for others to write.
+/// A name in a directory whose files' names are not known yet.
+const PROBE: &str = ".hawser-probe";
+/// The maximum length of a file's name in bytes.
+const MAX_NAME: usize = 255;
+
+/// Whether a name that another machine gives may be that of a file here: it is not hidden, since programs
+/// read such files unasked; no command takes it for an option; and no character of it acts on a terminal.
+pub(crate) fn is_harmless(name: &str) -> bool {
+    let shown = OneLine(name).to_string();
+    !name.is_empty() && !name.starts_with(['.', '-']) && shown == name && !name.contains(char::is_control)
+}
+
+/// Where a file goes. None: standard output. A sender's name is never a path.
 pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Exit> {
     let own = || {
-        let is_path = name.contains(['/', '\\']) || name.contains(char::is_control) || name.len() > 255;
-        if name.is_empty() || name.starts_with('.') || is_path {
+        let is_path = name.contains(['/', '\\']) || name.len() > MAX_NAME;
+        if is_path || !is_harmless(name) {
             return Err(Exit::network(format!(
                 "{name:?} is not a file name; name the output file with -o"
             )));
@@ -31,6 +43,25 @@ pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<Pa
         Some(path) => Ok(Some(path.to_owned())),
         None => own().map(Some),
     }
+}
+
+/// Checks that a file can be stored at `output`: that one can be made there, and none is there already
+/// unless `force`.
+pub(super) fn check(output: Option<&Path>, force: bool) -> Result<(), Exit> {
+    let path = match output {
+        Some(path) if path.as_os_str() == "-" => return Ok(()),
+        Some(path) if path.is_dir() => path.join(PROBE),
+        Some(path) => path.to_owned(),
+        None => PathBuf::from(PROBE),
+    };
+    refuse_existing(&path, force)?;
+    let part = part_beside(&path);
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&part)
+        .and_then(|_| std::fs::remove_file(&part))
+        .map_err(|error| cannot_write_beside(&path, &error))
 }
 
 /// A file in the making; gone when it is dropped before it is kept.
@@ -50,19 +81,10 @@ impl Target {
         let Some(path) = path else {
             return Ok(Target::Output(tokio::io::stdout()));
         };
-        match std::fs::symlink_metadata(&path) {
-            Ok(_) if !force => return Err(already_exists(&path)),
-            Ok(there) if !there.is_file() && !there.is_symlink() => {
-                return Err(Exit::environment(format!(
-                    "{} is there already, and no file",
-                    path.display()
-                )));
-            }
-            _ => {}
-        }
+        refuse_existing(&path, force)?;
         let (file, part) = new_beside(&path)
             .await
-            .map_err(|error| Exit::environment(format!("cannot write beside {}: {error}", path.display())))?;
+            .map_err(|error| cannot_write_beside(&path, &error))?;
         Ok(Target::File {
             file,
             part,
@@ -122,6 +144,21 @@ impl Drop for Target {
     }
 }
 
+fn refuse_existing(path: &Path, force: bool) -> Result<(), Exit> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) if !force => Err(already_exists(path)),
+        Ok(there) if !there.is_file() && !there.is_symlink() => Err(Exit::environment(format!(
+            "{} is there already, and no file",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn cannot_write_beside(path: &Path, error: &io::Error) -> Exit {
+    Exit::environment(format!("cannot write beside {}: {error}", path.display()))
+}
+
 fn already_exists(path: &Path) -> Exit {
     Exit::environment(format!(
         "{} is there already; --force overwrites it",
@@ -129,10 +166,14 @@ fn already_exists(path: &Path) -> Exit {
     ))
 }
 
+fn part_beside(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".hawser-{:016x}.part", RandomState::new().hash_one(0)))
+}
+
 /// A new file in the directory of `path`, under a name that nobody can have planted.
 async fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     loop {
-        let part = path.with_file_name(format!(".hawser-{:016x}.part", RandomState::new().hash_one(0)));
+        let part = part_beside(path);
         match OpenOptions::new().write(true).create_new(true).open(&part).await {
             Ok(file) => return Ok((file, part)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -168,6 +209,9 @@ mod tests {
             "a\\b",
             "a\0b",
             "a\u{1b}[2J",
+            "a\nb",
+            "invoice\u{202e}fdp.sh",
+            "-rf",
             &"a".repeat(256),
         ] {
             assert!(destination(None, wrong).is_err(), "{wrong}");
@@ -198,6 +242,19 @@ mod tests {
             names.sort();
             names
         }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_to_is_found_before_a_file_comes() {
+        let folder = Folder::new();
+        let path = folder.0.join("new");
+        let ok = |path: &Path, force| check(Some(path), force).is_ok();
+        assert!(ok(&path, false) && ok(&folder.0, false) && ok(Path::new("-"), false));
+        assert!(!ok(&folder.0.join("none/new"), false), "there is no such folder");
+        std::fs::write(&path, "mine").expect("a file");
+        assert!(!ok(&path, false) && ok(&path, true));
+        assert!(!ok(Path::new("/proc/new"), false), "the system refuses");
+        assert_eq!(folder.names(), ["new"]);
     }
 
     #[tokio::test]

@@ -18,11 +18,12 @@ mod stream;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser::places::{Gate, Place, Shares};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -32,12 +33,15 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::feed::{Controls, Feed};
 use guard::{Guard, Refusal};
 
-/// Clients at once, those that follow included; more wait.
+/// Connections at once that have not shown the token. The oldest makes room for another.
+const STRANGERS: usize = 64;
+/// Connections at once that have, those that follow included. The oldest makes room for another.
 const CLIENTS: usize = 64;
 /// How long a client may take to send its request.
 const HEAD_IN: Duration = Duration::from_secs(10);
@@ -136,15 +140,19 @@ impl Dashboard {
         let Ok(listener) = TcpListener::from_std(self.listener) else {
             return;
         };
+        let (strangers, known) = [STRANGERS, CLIENTS]
+            .map(|count| Gate::new(Shares::unshared(count)))
+            .into();
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 Some(_) = clients.join_next() => {}
-                accepted = listener.accept(), if clients.len() < CLIENTS => match accepted {
-                    Ok((stream, _)) => {
-                        clients.spawn(serve(Arc::clone(&self.shared), stream));
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        let (place, known) = (strangers.enter(peer.ip()), known.clone());
+                        clients.spawn(serve(Arc::clone(&self.shared), stream, peer.ip(), place, known));
                     }
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 },
@@ -155,23 +163,37 @@ impl Dashboard {
     }
 }
 
-async fn serve(shared: Arc<Shared>, stream: TcpStream) {
+/// Serves a connection: with a place among strangers until it has shown the token, and then with one among
+/// those that are known.
+async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: Place, known: Gate) {
     // What changes is small, and is not to wait for more.
     let _ = stream.set_nodelay(true);
+    let admitted = Notify::new();
     let service = service_fn(|request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+        let (shared, admitted) = (Arc::clone(&shared), &admitted);
+        async move { Ok::<_, Infallible>(answer(&shared, request, admitted).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_IN)
+        // A client that has sent all may still wait for the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that breaks off is gone, and needs no report.
-    let _ = connection.await;
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // A client that breaks off is gone, and needs no report.
+        _ = place.hold(&mut connection) => return,
+        () = admitted.notified() => place = known.enter(peer),
+    }
+    let _ = place.hold(connection).await;
 }
 
-async fn answer(shared: &Shared, request: Request<Incoming>) -> Answer {
-    let mut answer = match shared.guard.admit(&request) {
+async fn answer(shared: &Shared, request: Request<Incoming>, admitted: &Notify) -> Answer {
+    let judged = shared.guard.admit(&request);
+    if judged.is_ok() {
+        admitted.notify_one();
+    }
+    let mut answer = match judged {
         Err(Refusal { status, why }) => text(status, why),
         Ok(path) => match (request.method(), path) {
             (&Method::GET, "state") => content(

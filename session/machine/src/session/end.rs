@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use super::{Instruction, Loss, Notice, Phase, Session, code};
+use super::{INTERRUPTED, Instruction, Loss, Notice, Phase, Session, code};
 use crate::segment::{Close, MAX_FINALS, Refusal, Segment};
 
 /// How long an unanswered CLOSE is repeated.
@@ -17,7 +17,7 @@ pub enum SessionEnd {
     #[error("this side closed the session with code {0}")]
     Closed(u64),
     /// The peer closed it with this code: `docs/session-protocol.md`, "CLOSE".
-    #[error("the peer closed the session with code {0}")]
+    #[error("the peer closed the session{}", reason(*.0))]
     ByPeer(u64),
     /// The server refuses every carrier of the session (client).
     #[error("the server refuses the session: {0}")]
@@ -37,6 +37,15 @@ pub enum SessionEnd {
     /// No handle of it is left, and the peer does not acknowledge what was written.
     #[error("the session was abandoned")]
     Abandoned,
+}
+
+/// The reason of a peer's CLOSE: a limit by its name, others by their number.
+fn reason(code: u64) -> String {
+    match code {
+        code::LIMIT => ": it has reached a limit (LIMIT)".to_owned(),
+        INTERRUPTED => ": it was interrupted".to_owned(),
+        code => format!(" with code {code}"),
+    }
 }
 
 impl SessionEnd {

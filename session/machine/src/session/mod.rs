@@ -53,6 +53,9 @@ const MAX_PIECES: usize = 65_536;
 /// credit holds.
 const PIECES_BEFORE_ACCEPT: usize = 1_024;
 
+/// The code of CLOSE with which an application ends a session because its user has interrupted it.
+pub const INTERRUPTED: u64 = 10;
+
 /// Codes of CLOSE that the protocol itself uses.
 pub(crate) mod code {
     pub(crate) const DONE: u64 = 0;

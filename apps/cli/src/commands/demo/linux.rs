@@ -11,7 +11,7 @@ use hawser::host::linux_tcp::{self, TcpInfo};
 
 use super::stage::Family;
 use crate::exit::Exit;
-use crate::http::{Hosts, serve_connection};
+use crate::http::{Exposure, Hosts, Root, serve_connection};
 
 /// The congestion control of Linux's side, where it sends.
 const CONGESTION: &str = "cubic";
@@ -101,6 +101,7 @@ fn serve_one(listener: std::net::TcpListener, root: Arc<PathBuf>) -> std::io::Re
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::from_std(stream)?;
         let hosts = Arc::new(Hosts::new([stream.local_addr()?.ip()], []));
+        let root = Arc::new(Root::open(&root, Exposure::default())?);
         serve_connection(stream, root, hosts, |_| {})
             .await
             .map_err(std::io::Error::other)

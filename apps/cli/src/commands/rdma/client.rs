@@ -18,14 +18,19 @@ use crate::progress;
 
 /// The longest time that the histogram distinguishes from longer ones: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
-/// How long a server may take to answer.
+/// The maximum time until a server answers: it may have 64 MiB to fill first.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Quantiles that are reported.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// The byte at a place of the memory that is read, and of what is written.
-pub(super) fn pattern(at: usize) -> u8 {
+fn pattern(at: usize) -> u8 {
     (at * 7 + at / 251) as u8
+}
+
+/// So many bytes of the pattern.
+pub(super) fn patterned(len: usize) -> Vec<u8> {
+    (0..len).map(pattern).collect()
 }
 
 /// A client that is connected.
@@ -56,7 +61,6 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
     let at = args.control;
     let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
     let mut control = TcpStream::connect_timeout(&at, TIMEOUT).map_err(gone)?;
-    control.set_read_timeout(Some(TIMEOUT)).map_err(gone)?;
     let own = args.device.address(None);
     let own = own.ok_or_else(|| Exit::usage("there is no address to work from; give --addr"))?;
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
@@ -64,8 +68,7 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
     let memory = verbs.register(domain, size as usize, Access::LOCAL_WRITE);
     let memory = memory.map_err(|error| failed(&error))?;
     if kind != Kind::Read {
-        let bytes: Vec<u8> = (0..size as usize).map(pattern).collect();
-        memory.write(0, &bytes);
+        memory.write(0, &patterned(size as usize));
     }
     let pair = verbs.queue_pair(QueuePairConfig {
         domain,
@@ -84,7 +87,14 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
         first_packet: 0,
     };
     control::put(&mut control, &hello).map_err(gone)?;
-    let answer: Answer = control::take(&control).map_err(gone)?;
+    let answer = match control::take(&control, TIMEOUT).map_err(gone)? {
+        Answer::Served(terms) => terms,
+        Answer::Refused(why) => {
+            return Err(Exit::network(format!(
+                "the server at {at} refuses this client: {why}"
+            )));
+        }
+    };
     args.device.refuse_own(answer.address)?;
     let connection = Connection {
         expected_packet: answer.first_packet,
@@ -177,7 +187,7 @@ impl Work<'_> {
         let len = self.memory.region().len();
         let expected: Vec<u8> = match self.kind {
             Kind::Atomic => self.args.count.to_ne_bytes().to_vec(),
-            _ => (0..len).map(pattern).collect(),
+            _ => patterned(len),
         };
         if self.kind != Kind::Read {
             self.memory.write(0, &vec![0; len]);

@@ -1,7 +1,9 @@
-//! What a client and its server tell each other over TCP before work begins: a line of JSON each.
+//! The agreement of a client and its server over TCP before work begins: a line of JSON each.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fmt;
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,13 +44,78 @@ pub(super) struct Hello {
     pub(super) first_packet: u32,
 }
 
-/// The server's, and the key of the memory that it has registered.
+/// The server's answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Answer {
+#[serde(rename_all = "lowercase")]
+pub(super) enum Answer {
+    Served(Terms),
+    Refused(Refusal),
+}
+
+/// A reason why a client is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Refusal {
+    /// All places are taken by clients that are at work.
+    Limit,
+    /// The client asks for more than a server gives.
+    Size,
+    /// The server's stack has no address of the client's family.
+    Family,
+    /// The memory or the queue pair could not be had.
+    Resources,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::Limit => "it has too many clients (LIMIT)",
+            Refusal::Size => "it does not give so much memory, or so many works at a time",
+            Refusal::Family => "its stack has no address of this family",
+            Refusal::Resources => "it has no memory or queue pair left",
+        })
+    }
+}
+
+/// The server's queue pair, and the key of the memory that it has registered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Terms {
     pub(super) address: IpAddr,
     pub(super) pair: u32,
     pub(super) first_packet: u32,
     pub(super) key: u32,
+}
+
+/// A line that comes in pieces, from a peer that may never complete it.
+#[derive(Debug, Default)]
+pub(super) struct Incoming(Vec<u8>);
+
+impl Incoming {
+    /// Reads what is there: the message, once its line is complete.
+    ///
+    /// # Errors
+    /// The other end has closed, or its line is too long or no such message.
+    pub(super) fn poll<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        mut stream: impl Read,
+    ) -> io::Result<Option<T>> {
+        let mut piece = [0; LONGEST as usize];
+        match stream.read(&mut piece) {
+            Ok(0) => return Err(closed()),
+            Ok(len) => self.0.extend_from_slice(&piece[..len]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        match self.0.iter().position(|byte| *byte == b'\n') {
+            Some(end) => Ok(Some(serde_json::from_slice(&self.0[..end])?)),
+            None if self.0.len() as u64 >= LONGEST => Err(io::Error::other("its line is too long")),
+            None => Ok(None),
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the other end has closed")
 }
 
 /// Sends a line.
@@ -58,15 +125,60 @@ pub(super) fn put(stream: &mut TcpStream, message: &impl Serialize) -> io::Resul
     stream.write_all(&line)
 }
 
-/// Receives a line.
-pub(super) fn take<T: for<'de> Deserialize<'de>>(stream: &TcpStream) -> io::Result<T> {
-    let mut line = String::new();
-    BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
-    if line.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "the other end has closed",
-        ));
+/// Waits for a line, so long at most.
+pub(super) fn take<T: for<'de> Deserialize<'de>>(stream: &TcpStream, limit: Duration) -> io::Result<T> {
+    let until = Instant::now() + limit;
+    let mut line = Incoming::default();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        if let Some(message) = line.poll(stream)? {
+            return Ok(message);
+        }
     }
-    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer whose bytes come in these pieces; in between there is nothing to read.
+    struct Slow(Vec<&'static [u8]>);
+
+    impl Read for Slow {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            match self.0.pop() {
+                Some([]) => Err(io::ErrorKind::WouldBlock.into()),
+                Some(piece) => {
+                    out[..piece.len()].copy_from_slice(piece);
+                    Ok(piece.len())
+                }
+                None => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_may_come_in_pieces() -> io::Result<()> {
+        let mut peer = Slow(vec![b"ed\":\"limit\"}\n", b"", b"{\"refus"]);
+        let mut line = Incoming::default();
+        assert!(line.poll::<Answer>(&mut peer)?.is_none());
+        assert!(line.poll::<Answer>(&mut peer)?.is_none());
+        let answer = line.poll::<Answer>(&mut peer)?;
+        assert!(matches!(answer, Some(Answer::Refused(Refusal::Limit))));
+        assert!(line.poll::<Answer>(&mut peer).is_err(), "the end");
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let piece: &[u8] = &[b'x'; 2048];
+        let mut peer = Slow(vec![piece; 3]);
+        let mut line = Incoming::default();
+        assert!(matches!(line.poll::<Answer>(&mut peer), Ok(None)));
+        assert!(line.poll::<Answer>(&mut peer).is_err());
+    }
 }

@@ -14,6 +14,10 @@ use crate::exit::{Exit, Outcome};
 
 /// The most bytes of one work, and of the memory that a server registers for each client.
 const MAX_SIZE: u32 = 64 << 20;
+/// The maximum number of works of a client that are under way at a time.
+const MAX_DEPTH: u32 = 128;
+/// The maximum number of clients of a server at a time.
+const MAX_CLIENTS: usize = 64;
 /// The port of a server's control connections: perftest's.
 const PORT: u16 = 18515;
 /// The program, unless another is given.
@@ -31,6 +35,10 @@ const SLEEP: Duration = Duration::from_millis(100);
 #[command(verbatim_doc_comment)]
 pub(crate) enum Command {
     /// Register memory for each client, which it may use as it likes
+    ///
+    /// A server has 64 clients at a time with up to 64 MiB each, a quarter of them from one network (an IPv4
+    /// address, or an IPv6 /64) unless it listens on loopback. A further client replaces the one that has
+    /// been idle for longest, for 5 s or more; otherwise it is refused with LIMIT.
     Serve(Serve),
     /// Write into the server's memory
     Write(Client),
@@ -71,7 +79,7 @@ pub(crate) struct Client {
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: u32,
     /// Works under way at a time
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)))]
     depth: u32,
     /// Number of works
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]

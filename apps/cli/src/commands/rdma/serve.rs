@@ -1,75 +1,98 @@
 //! `hawser rdma serve`: memory for each client.
+//!
+//! One thread polls the device and the control connections, and never waits for a client: what a client
+//! sends is read as it comes, each request has a deadline, and memory is filled by a thread of its own.
 
 use std::io::{self, Read};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
+use hawser::places::{PATIENCE, Places, Shares};
+use hawser::time;
 use hawser::verbs::{
-    Access, CompletionQueue, Connection, MemoryRegion, QueuePair, QueuePairConfig, Status, VerbsError,
+    Access, CompletionQueue, Connection, MemoryRegion, QueuePair, QueuePairConfig, Status, Verbs, VerbsError,
 };
 use serde_json::json;
 
-use super::control::{self, Answer, Hello, Kind};
-use super::{MAX_SIZE, SLEEP, Serve, failed};
+use super::control::{self, Answer, Hello, Incoming, Kind, Refusal, Terms};
+use super::{MAX_CLIENTS, MAX_DEPTH, MAX_SIZE, SLEEP, Serve, failed};
 use crate::exit::{Exit, Outcome};
 use crate::signals;
 
-/// The maximum number of clients at a time.
-const MAX_CLIENTS: usize = 64;
-/// How long a client may take to say what it wants.
+/// The maximum number of callers that have not sent their request yet. The oldest makes room for a further
+/// one.
+const MAX_CALLERS: usize = 256;
+/// The maximum number of callers that are accepted in a turn: the device is polled in between.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// The time that a client has for its whole request.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// While somebody is served, the control connections are polled at so often.
+/// The interval at which the control connections are polled while there are any.
 const CONTROL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The variable of a queue pair that changes with each packet of its client: the next one's number.
+const PROGRESS: &str = "expected";
+
+/// A caller that has not sent its request yet.
+struct Caller {
+    control: TcpStream,
+    from: SocketAddr,
+    request: Incoming,
+    until: Instant,
+}
 
 /// A client that is served.
 struct Served {
     control: TcpStream,
+    prepared: Prepared,
+    /// The value of [`PROGRESS`] when it was last read.
+    progress: Option<u64>,
+    /// Messages that came.
+    received: u64,
+    failure: Option<String>,
+}
+
+/// The memory and the queue pair of a client.
+struct Prepared {
     kind: Kind,
     size: u64,
     pair: QueuePair,
     queue: CompletionQueue,
     memory: MemoryRegion,
-    /// Messages that came.
-    received: u64,
-    failure: Option<Status>,
+    /// The answer, which is sent when the memory has been filled.
+    due: Option<(Terms, JoinHandle<()>)>,
+}
+
+/// The control connections.
+struct Control {
+    listener: TcpListener,
+    callers: Places<Caller>,
+    clients: Places<Served>,
+    epoch: Instant,
+    /// Clients that have left.
+    served: u64,
 }
 
 pub(super) fn serve(args: &Serve) -> Outcome {
     let mut endpoint = args.device.endpoint()?;
     endpoint.verbs().map_err(|error| failed(&error))?;
-    let cannot = |error: io::Error| Exit::environment(format!("cannot listen on {}: {error}", args.control));
-    let listener = TcpListener::bind(args.control).map_err(cannot)?;
-    listener.set_nonblocking(true).map_err(cannot)?;
-    let at = listener.local_addr().map_err(cannot)?;
-    match args.json {
-        true => println!(
-            "{}",
-            json!({ "listening": at.to_string(), "engine": args.device.engine().name() })
-        ),
-        false => println!("listening on {at}"),
-    }
-    let mut clients: Vec<Served> = Vec::new();
+    let mut control = Control::open(args)?;
     let (ended, is_over) = mpsc::channel();
     signals::end_by(ended)?;
-    let (mut served, mut polled) = (0, Instant::now());
-    while args.clients.is_none_or(|count| served < count) && is_over.try_recv().is_err() {
+    let mut polled = Instant::now();
+    while args.clients.is_none_or(|count| control.served < count) && is_over.try_recv().is_err() {
         let is_busy = endpoint.poll().map_err(Exit::environment)?;
-        for client in &mut clients {
+        for (_, client) in control.clients.iter_mut() {
             client.work(&mut endpoint)?;
         }
         if polled.elapsed() > CONTROL_INTERVAL {
             polled = Instant::now();
-            if clients.len() < MAX_CLIENTS
-                && let Some(client) = accept(args, &listener, &mut endpoint)?
-            {
-                clients.push(client);
-            }
-            served += part(args, &mut endpoint, &mut clients)?;
+            control.poll(args, &mut endpoint)?;
         }
         if !is_busy && !args.spin {
-            let limit = if clients.is_empty() {
+            let limit = if control.is_idle() {
                 SLEEP
             } else {
                 CONTROL_INTERVAL
@@ -80,107 +103,278 @@ pub(super) fn serve(args: &Serve) -> Outcome {
     Ok(())
 }
 
-/// Takes the next client, if one waits.
-fn accept(args: &Serve, listener: &TcpListener, endpoint: &mut Endpoint) -> Result<Option<Served>, Exit> {
-    let (control, from) = match listener.accept() {
-        Ok(accepted) => accepted,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-        Err(error) => return Err(Exit::environment(error)),
-    };
-    match agree(args, control, endpoint) {
-        Ok(client) => Ok(Some(client)),
-        Err(error) => {
-            eprintln!("warning: the client at {from} is not served: {error}");
-            Ok(None)
+impl Control {
+    fn open(args: &Serve) -> Result<Control, Exit> {
+        let cannot =
+            |error: io::Error| Exit::environment(format!("cannot listen on {}: {error}", args.control));
+        let listener = TcpListener::bind(args.control).map_err(cannot)?;
+        listener.set_nonblocking(true).map_err(cannot)?;
+        let at = listener.local_addr().map_err(cannot)?;
+        match args.json {
+            true => println!(
+                "{}",
+                json!({ "listening": at.to_string(), "engine": args.device.engine().name() })
+            ),
+            false => println!("listening on {at}"),
+        }
+        Ok(Control {
+            listener,
+            callers: Places::new(Shares::at(at, MAX_CALLERS)),
+            clients: Places::new(Shares::at(at, MAX_CLIENTS)),
+            epoch: Instant::now(),
+            served: 0,
+        })
+    }
+
+    fn now(&self) -> time::Instant {
+        time::Instant::after(self.epoch.elapsed())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.callers.taken() + self.clients.taken() == 0
+    }
+
+    fn poll(&mut self, args: &Serve, endpoint: &mut Endpoint) -> Outcome {
+        self.accept();
+        self.hear(args, endpoint)?;
+        self.look_after(args, endpoint)
+    }
+
+    /// Takes callers that wait. One that cannot be accepted now may be later.
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Ok((control, from)) = self.listener.accept() else {
+                return;
+            };
+            if control.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let caller = Caller {
+                control,
+                from,
+                request: Incoming::default(),
+                until: Instant::now() + TIMEOUT,
+            };
+            let now = self.now();
+            self.callers.take(from.ip(), caller, now, Duration::ZERO);
         }
     }
-}
 
-fn agree(args: &Serve, control: TcpStream, endpoint: &mut Endpoint) -> Result<Served, String> {
-    control
-        .set_nonblocking(false)
-        .map_err(|error| error.to_string())?;
-    control
-        .set_read_timeout(Some(TIMEOUT))
-        .map_err(|error| error.to_string())?;
-    let hello: Hello = control::take(&control).map_err(|error| error.to_string())?;
-    let address = args.device.address(Some(hello.address));
-    let address = address.filter(|own: &IpAddr| own.is_ipv4() == hello.address.is_ipv4());
-    let address = address.ok_or("this stack has no address of its family")?;
-    if hello.size > MAX_SIZE || hello.depth > 128 {
-        return Err("it wants more than a server gives".to_owned());
+    /// Reads what the callers have sent, and serves those whose request is complete.
+    fn hear(&mut self, args: &Serve, endpoint: &mut Endpoint) -> Outcome {
+        let mut done = Vec::new();
+        for (number, caller) in self.callers.iter_mut() {
+            match caller.request.poll::<Hello>(&caller.control) {
+                Ok(None) if Instant::now() < caller.until => {}
+                Ok(None) => done.push((number, Err("it sent no request in time".to_owned()))),
+                Ok(Some(hello)) => done.push((number, Ok(hello))),
+                Err(error) => done.push((number, Err(error.to_string()))),
+            }
+        }
+        for (number, asked) in done {
+            let Some(Caller { control, from, .. }) = self.callers.leave(number) else {
+                continue;
+            };
+            if let Err(error) = asked.and_then(|hello| self.admit(args, endpoint, control, from, &hello)) {
+                eprintln!("warning: the client at {from} is not served: {error}");
+            }
+        }
+        Ok(())
     }
-    let mut client = begin(endpoint, control, &hello).map_err(|error| error.to_string())?;
-    let answer = Answer {
-        address,
-        pair: client.pair.number(),
-        first_packet: 0,
-        key: client.memory.key(),
-    };
-    control::put(&mut client.control, &answer).map_err(|error| error.to_string())?;
-    client
-        .control
-        .set_nonblocking(true)
-        .map_err(|error| error.to_string())?;
-    Ok(client)
+
+    /// Serves a client, or sends it the reason why not.
+    fn admit(
+        &mut self,
+        args: &Serve,
+        endpoint: &mut Endpoint,
+        mut control: TcpStream,
+        from: SocketAddr,
+        hello: &Hello,
+    ) -> Result<(), String> {
+        let now = self.now();
+        let prepared = match self.clients.has_room(from.ip(), now, PATIENCE) {
+            true => prepare(args, endpoint, hello),
+            false => Err(Refusal::Limit),
+        };
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
+                // A client that does not read the answer learns less.
+                let _ = control::put(&mut control, &Answer::Refused(refusal));
+                return Err(refusal.to_string());
+            }
+        };
+        let client = Served {
+            control,
+            prepared,
+            progress: None,
+            received: 0,
+            failure: None,
+        };
+        if let Some((_, Some(mut evicted))) = self.clients.take(from.ip(), client, now, PATIENCE) {
+            evicted.failure = Some("it was idle, and another client needed its place".to_owned());
+            self.part(args, endpoint, evicted)
+                .map_err(|exit| exit.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Notes the progress of the clients, and gives up what those had that are gone.
+    fn look_after(&mut self, args: &Serve, endpoint: &mut Endpoint) -> Outcome {
+        let now = self.now();
+        let (mut moved, mut gone) = (Vec::new(), Vec::new());
+        for (number, client) in self.clients.iter_mut() {
+            if client.has_ended() {
+                gone.push(number);
+            } else if client.has_moved(endpoint)? {
+                moved.push(number);
+            }
+        }
+        moved
+            .into_iter()
+            .for_each(|number| self.clients.moved(number, now));
+        for number in gone {
+            if let Some(client) = self.clients.leave(number) {
+                self.part(args, endpoint, client)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up what a client had, and reports it.
+    fn part(&mut self, args: &Serve, endpoint: &mut Endpoint, client: Served) -> Outcome {
+        let Served {
+            prepared,
+            received,
+            failure,
+            ..
+        } = client;
+        let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+        verbs.destroy(prepared.pair);
+        verbs.deregister(&prepared.memory);
+        self.served += 1;
+        let kind = prepared.kind.name();
+        match (args.json, failure) {
+            (true, why) => println!(
+                "{}",
+                json!({ "served": kind, "messages": received, "failed": why })
+            ),
+            (false, None) => println!("a client ({kind}) was served"),
+            (false, Some(why)) => println!("a client ({kind}) has failed: {why}"),
+        }
+        Ok(())
+    }
 }
 
 /// Registers a client's memory and connects its queue pair.
-fn begin(endpoint: &mut Endpoint, control: TcpStream, hello: &Hello) -> Result<Served, VerbsError> {
+fn prepare(args: &Serve, endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, Refusal> {
+    let address = args.device.address(Some(hello.address));
+    let address = address.filter(|own: &IpAddr| own.is_ipv4() == hello.address.is_ipv4());
+    let address = address.ok_or(Refusal::Family)?;
+    if hello.size > MAX_SIZE || hello.depth > MAX_DEPTH {
+        return Err(Refusal::Size);
+    }
+    let mut prepared = begin(endpoint, hello).map_err(|_| Refusal::Resources)?;
+    let answer = Terms {
+        address,
+        pair: prepared.pair.number(),
+        first_packet: 0,
+        key: prepared.memory.key(),
+    };
+    let (region, fills) = (prepared.memory.region().clone(), hello.kind == Kind::Read);
+    let filling = std::thread::spawn(move || {
+        if fills {
+            let bytes = super::client::patterned(region.len());
+            region.bytes().copy_from_slice(&bytes);
+        }
+    });
+    prepared.due = Some((answer, filling));
+    Ok(prepared)
+}
+
+fn begin(endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, VerbsError> {
     let mut verbs = endpoint.verbs()?;
     let (domain, queue) = (verbs.protection_domain(), verbs.completion_queue());
     let len = hello.size.max(8) as usize;
     let memory = verbs.register(domain, len, Access::ALL)?;
-    if hello.kind == Kind::Read {
-        let bytes: Vec<u8> = (0..len).map(super::client::pattern).collect();
-        memory.write(0, &bytes);
-    }
     let pair = verbs.queue_pair(QueuePairConfig {
         domain,
         send_queue: queue,
         receive_queue: queue,
         signal_all: false,
     });
-    verbs.to_init(pair)?;
-    if hello.kind == Kind::Send {
-        for id in 0..u64::from(hello.depth) {
-            verbs.post_receive(pair, id, memory.slice(0, len as u64))?;
-        }
-    }
-    let connection = Connection {
-        expected_packet: hello.first_packet,
-        mtu: hello.mtu,
-        access: Access::ALL,
-        ..Connection::new(hello.address, hello.pair)
-    };
-    verbs.connect(pair, &connection)?;
-    Ok(Served {
-        control,
+    let prepared = Prepared {
         kind: hello.kind,
         size: len as u64,
         pair,
         queue,
         memory,
-        received: 0,
-        failure: None,
-    })
+        due: None,
+    };
+    match prepared.connect(&mut verbs, hello) {
+        Ok(()) => Ok(prepared),
+        Err(error) => {
+            verbs.destroy(pair);
+            verbs.deregister(&prepared.memory);
+            Err(error)
+        }
+    }
+}
+
+impl Prepared {
+    fn connect(&self, verbs: &mut Verbs<'_>, hello: &Hello) -> Result<(), VerbsError> {
+        verbs.to_init(self.pair)?;
+        if hello.kind == Kind::Send {
+            for id in 0..u64::from(hello.depth) {
+                verbs.post_receive(self.pair, id, self.memory.slice(0, self.size))?;
+            }
+        }
+        let connection = Connection {
+            expected_packet: hello.first_packet,
+            mtu: hello.mtu,
+            access: Access::ALL,
+            ..Connection::new(hello.address, hello.pair)
+        };
+        verbs.connect(self.pair, &connection)
+    }
 }
 
 impl Served {
     /// Posts memory again for each message that came.
     fn work(&mut self, endpoint: &mut Endpoint) -> Outcome {
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
-        while let Some(completion) = verbs.poll(self.queue) {
+        let Prepared {
+            pair,
+            queue,
+            ref memory,
+            size,
+            ..
+        } = self.prepared;
+        while let Some(completion) = verbs.poll(queue) {
             if completion.status != Status::Success {
-                self.failure.get_or_insert(completion.status);
+                self.failure.get_or_insert_with(|| completion.status.to_string());
                 continue;
             }
             self.received += 1;
-            let memory = self.memory.slice(0, self.size);
-            let posted = verbs.post_receive(self.pair, completion.id, memory);
-            posted.map_err(|error| failed(&error))?;
+            if let Err(error) = verbs.post_receive(pair, completion.id, memory.slice(0, size)) {
+                self.failure.get_or_insert_with(|| error.to_string());
+            }
         }
         Ok(())
+    }
+
+    /// Sends the answer when it is due. Whether the client has done anything since it was last asked.
+    fn has_moved(&mut self, endpoint: &mut Endpoint) -> Result<bool, Exit> {
+        if let Some((answer, _)) = self.prepared.due.take_if(|(_, filling)| filling.is_finished()) {
+            // An empty connection takes a line; one that does not has ended.
+            let _ = control::put(&mut self.control, &Answer::Served(answer));
+            return Ok(true);
+        }
+        let verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+        let progress = verbs.observe(self.prepared.pair, PROGRESS);
+        let has_moved = self.prepared.due.is_some() || progress != self.progress;
+        self.progress = progress;
+        Ok(has_moved)
     }
 
     /// Whether its control connection has ended.
@@ -190,29 +384,4 @@ impl Served {
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }
     }
-}
-
-/// Gives up what clients had that are gone; how many those are.
-fn part(args: &Serve, endpoint: &mut Endpoint, clients: &mut Vec<Served>) -> Result<u64, Exit> {
-    let mut gone = 0;
-    for mut client in std::mem::take(clients) {
-        if !client.has_ended() {
-            clients.push(client);
-            continue;
-        }
-        let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
-        verbs.destroy(client.pair);
-        verbs.deregister(&client.memory);
-        gone += 1;
-        let why = client.failure.map(|status| status.to_string());
-        match (args.json, why) {
-            (true, why) => println!(
-                "{}",
-                json!({ "served": client.kind.name(), "messages": client.received, "failed": why })
-            ),
-            (false, None) => println!("a client ({}) was served", client.kind.name()),
-            (false, Some(why)) => println!("a client ({}) has failed: {why}", client.kind.name()),
-        }
-    }
-    Ok(gone)
 }

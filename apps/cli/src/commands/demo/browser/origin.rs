@@ -71,6 +71,8 @@ async fn serve(mut listener: Listener) {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIMEOUT)
             .keep_alive(false)
+            // A client that has sent all may still wait for the answer.
+            .half_close(true)
             .serve_connection(TokioIo::new(incoming.stream), service_fn(answer));
         tokio::spawn(serving);
     }
