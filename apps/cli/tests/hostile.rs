@@ -167,7 +167,7 @@ fn a_socket_of_another_user_is_sent_nothing() {
         .args(["--reuid=65533", "--regid=65533", "--clear-groups"])
         .arg(copy);
     command
-        .args(["recv", "--listen", "127.0.0.1:0"])
+        .args(["recv", "-o", "-", "--listen", "127.0.0.1:0"])
         .arg(format!("--interact={}", socket.display()));
     command
         .current_dir("/")
