@@ -150,14 +150,14 @@ fn a_request_without_the_token_gets_nothing() {
 }
 
 #[test]
-fn strangers_and_idle_clients_shut_no_client_out() {
+fn newcomers_and_idle_clients_shut_no_client_out() {
     let stage = stage();
     let (page, here) = (path(&stage), stage.address.to_string());
     let silent: Vec<TcpStream> = (0..200)
         .map(|_| TcpStream::connect(stage.address).expect("the server"))
         .collect();
     assert_eq!(get(&stage, &page, &here, ""), 200);
-    // A client that has shown the token keeps its place while strangers come and go.
+    // A client that has shown the token keeps its place while newcomers come and go.
     let mut follows = TcpStream::connect(stage.address).expect("the server");
     follows.set_read_timeout(Some(SOON)).expect("a limit");
     let request = format!("GET {page}events HTTP/1.1\r\nHost: {here}\r\n\r\n");

@@ -30,7 +30,7 @@ use tokio::time;
 
 /// The time without progress after which a peer that is served makes room for a newcomer: longer than a
 /// lost packet takes to be sent again on a slow path.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many places there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,17 +122,17 @@ impl<T> Places<T> {
     }
 
     /// Takes a place; its number, and the holder that made room for it, if one had to. None: all places that
-    /// it could have are taken by peers that have been idle for less than `patience`.
+    /// it could have are taken by peers that have been idle for less than `timeout`.
     pub fn take(
         &mut self,
         peer: IpAddr,
         holder: T,
         now: Instant,
-        patience: Duration,
+        timeout: Duration,
     ) -> Option<(u64, Option<T>)> {
         let evicted = match self.crowded(peer) {
             Some(network) => {
-                let number = self.idle(network, now, patience)?;
+                let number = self.idle(network, now, timeout)?;
                 self.evicted += 1;
                 self.leave(number)
             }
@@ -151,20 +151,20 @@ impl<T> Places<T> {
     }
 
     /// Whether [`Places::take`] has a place for this peer.
-    pub fn has_room(&mut self, peer: IpAddr, now: Instant, patience: Duration) -> bool {
+    pub fn has_room(&mut self, peer: IpAddr, now: Instant, timeout: Duration) -> bool {
         let crowded = self.crowded(peer);
-        crowded.is_none_or(|network| self.idle(network, now, patience).is_some())
+        crowded.is_none_or(|network| self.idle(network, now, timeout).is_some())
     }
 
     /// The place of a network that has been idle for longest, if that is long enough.
-    fn idle(&mut self, network: Prefix, now: Instant, patience: Duration) -> Option<u64> {
+    fn idle(&mut self, network: Prefix, now: Instant, timeout: Duration) -> Option<u64> {
         let is_busy = |(known, until): (Prefix, Instant)| known == network && now < until;
-        if !patience.is_zero() && self.busy_until.is_some_and(is_busy) {
+        if !timeout.is_zero() && self.busy_until.is_some_and(is_busy) {
             return None;
         }
         let own = self.taken.iter().filter(|(_, taken)| taken.prefix == network);
         let (&number, taken) = own.min_by_key(|(_, taken)| taken.moved_at)?;
-        let idle_at = taken.moved_at.map_or(Instant::ORIGIN, |at| at + patience);
+        let idle_at = taken.moved_at.map_or(Instant::ORIGIN, |at| at + timeout);
         if now < idle_at {
             self.busy_until = Some((network, idle_at));
             return None;
@@ -288,18 +288,18 @@ impl Gate {
     #[must_use]
     pub fn enter(&self, peer: IpAddr) -> Place {
         self.enter_if_idle(peer, Duration::ZERO)
-            .expect("without patience a holder makes room at once")
+            .expect("with a timeout of 0 a holder makes room at once")
     }
 
     /// A place for this peer; none if all that it could have belong to peers that have been idle for less
-    /// than `patience`.
+    /// than `timeout`.
     #[must_use]
-    pub fn enter_if_idle(&self, peer: IpAddr, patience: Duration) -> Option<Place> {
+    pub fn enter_if_idle(&self, peer: IpAddr, timeout: Duration) -> Option<Place> {
         let (sender, made_room) = oneshot::channel();
         let (number, evicted) = {
             let mut places = self.places();
             let now = self.now();
-            places.take(peer, sender, now, patience)?
+            places.take(peer, sender, now, timeout)?
         };
         // A holder that is about to leave does not wait for this any more.
         evicted.map(|holder| holder.send(()));
@@ -535,7 +535,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn at_the_limit_the_longest_idle_peer_is_replaced() {
         let gate = Gate::new(Shares::unshared(3));
-        let enter = || gate.enter_if_idle(ip(ONE), PATIENCE);
+        let enter = || gate.enter_if_idle(ip(ONE), IDLE_TIMEOUT);
         let (mut busy, mut idle, mut last) = (enter().unwrap(), enter().unwrap(), enter().unwrap());
         assert!(enter().is_none(), "no peer is idle yet");
         let (mut client, ours) = tokio::io::duplex(64);
@@ -565,7 +565,7 @@ mod tests {
             total: 4,
             per_prefix: 3,
         });
-        let enter = |peer: &str| gate.enter_if_idle(ip(peer), PATIENCE);
+        let enter = |peer: &str| gate.enter_if_idle(ip(peer), IDLE_TIMEOUT);
         let mut other = enter("192.0.2.2").unwrap();
         let mut held: Vec<Place> = (0..3).map(|_| enter(ONE).unwrap()).collect();
         time::advance(Duration::from_secs(3)).await;
@@ -586,7 +586,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_gives_way_is_replaced_before_its_time() {
         let gate = Gate::new(Shares::unshared(2));
-        let enter = || gate.enter_if_idle(ip(ONE), PATIENCE);
+        let enter = || gate.enter_if_idle(ip(ONE), IDLE_TIMEOUT);
         let (mut first, mut second) = (enter().unwrap(), enter().unwrap());
         assert!(enter().is_none());
         second.progress().give_way();

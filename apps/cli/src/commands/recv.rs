@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::lab::units::Bytes;
-use hawser::places::{Gate, PATIENCE, Place, Progress, Shares};
+use hawser::places::{Gate, IDLE_TIMEOUT, Place, Progress, Shares};
 use hawser::session::Session;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -114,7 +114,7 @@ impl One {
                 exit = interrupts.next() => break exit,
                 session = opening.next() => {
                     let session = session?;
-                    let Some(place) = gate.enter_if_idle(address(&session), PATIENCE) else {
+                    let Some(place) = gate.enter_if_idle(address(&session), IDLE_TIMEOUT) else {
                         session.reject();
                         eprintln!("hawser: refused {}: too many callers at once", address(&session));
                         continue;

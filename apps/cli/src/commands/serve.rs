@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use hawser::places::{Gate, PATIENCE, Place, Shares};
+use hawser::places::{Gate, IDLE_TIMEOUT, Place, Shares};
 use hawser::{Endpoint, Listener, Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
@@ -184,7 +184,7 @@ impl Server {
             };
             // One that is gone already has no address, and needs no place.
             let Some(peer) = stream.peer() else { continue };
-            let Some(place) = gate.enter_if_idle(peer.ip(), PATIENCE) else {
+            let Some(place) = gate.enter_if_idle(peer.ip(), IDLE_TIMEOUT) else {
                 stream.abort();
                 refused.count();
                 continue;

@@ -40,7 +40,7 @@ use crate::feed::{Controls, Feed};
 use guard::{Guard, Refusal};
 
 /// Connections at once that have not shown the token. The oldest makes room for another.
-const STRANGERS: usize = 64;
+const NEWCOMERS: usize = 64;
 /// Connections at once that have, those that follow included. The oldest makes room for another.
 const CLIENTS: usize = 64;
 /// How long a client may take to send its request.
@@ -140,7 +140,7 @@ impl Dashboard {
         let Ok(listener) = TcpListener::from_std(self.listener) else {
             return;
         };
-        let (strangers, known) = [STRANGERS, CLIENTS]
+        let (newcomers, known) = [NEWCOMERS, CLIENTS]
             .map(|count| Gate::new(Shares::unshared(count)))
             .into();
         let mut clients = JoinSet::new();
@@ -151,7 +151,7 @@ impl Dashboard {
                 Some(_) = clients.join_next() => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => {
-                        let (place, known) = (strangers.enter(peer.ip()), known.clone());
+                        let (place, known) = (newcomers.enter(peer.ip()), known.clone());
                         clients.spawn(serve(Arc::clone(&self.shared), stream, peer.ip(), place, known));
                     }
                     Err(_) => tokio::time::sleep(PAUSE).await,
@@ -163,7 +163,7 @@ impl Dashboard {
     }
 }
 
-/// Serves a connection: with a place among strangers until it has shown the token, and then with one among
+/// Serves a connection: with a place among newcomers until it has shown the token, and then with one among
 /// those that are known.
 async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: Place, known: Gate) {
     // What changes is small, and is not to wait for more.

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
-use hawser::places::{PATIENCE, Places, Shares};
+use hawser::places::{IDLE_TIMEOUT, Places, Shares};
 use hawser::time;
 use hawser::verbs::{
     Access, CompletionQueue, Connection, MemoryRegion, QueuePair, QueuePairConfig, Status, Verbs, VerbsError,
@@ -192,7 +192,7 @@ impl Control {
         hello: &Hello,
     ) -> Result<(), String> {
         let now = self.now();
-        let prepared = match self.clients.has_room(from.ip(), now, PATIENCE) {
+        let prepared = match self.clients.has_room(from.ip(), now, IDLE_TIMEOUT) {
             true => prepare(args, endpoint, hello),
             false => Err(Refusal::Limit),
         };
@@ -211,7 +211,7 @@ impl Control {
             received: 0,
             failure: None,
         };
-        if let Some((_, Some(mut evicted))) = self.clients.take(from.ip(), client, now, PATIENCE) {
+        if let Some((_, Some(mut evicted))) = self.clients.take(from.ip(), client, now, IDLE_TIMEOUT) {
             evicted.failure = Some("it was idle, and another client needed its place".to_owned());
             self.part(args, endpoint, evicted)
                 .map_err(|exit| exit.to_string())?;
