@@ -61,12 +61,14 @@ impl Default for ServerConfig {
     }
 }
 
-/// A server: takes sessions, and carriers for them. With it go the sessions that nobody has taken;
-/// those that were taken go on, without new carriers.
+/// A server: accepts sessions, and carriers for them.
+///
+/// A session that was accepted outlives it, and its carriers may still join: once the server is dropped, its
+/// listeners refuse new sessions as beyond the limit, and they close with the last session. Sessions that
+/// were not accepted are rejected when it is dropped.
 pub struct Server {
     state: Arc<State>,
     addresses: Vec<(&'static str, SocketAddr)>,
-    tasks: Vec<tokio::task::JoinHandle<()>>,
     is_insecure: bool,
     tls: Option<TlsServer>,
 }
@@ -81,6 +83,8 @@ struct State {
     gates: Gates,
     /// How long a handshake may take, and how long a proof after it.
     timeout: Duration,
+    /// The tasks that listen and sweep. Each holds this state until it is aborted.
+    tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
 }
 
 /// Places for carriers that have not proved anything, from before their handshakes on: those of each
@@ -153,13 +157,12 @@ impl Server {
             epoch: std::time::Instant::now(),
             gates,
             timeout,
+            tasks: Mutex::default(),
         });
-        let (addresses, tasks) = (Vec::new(), Vec::new());
         let tls = config.tls.clone().map(|config| TlsServer { config });
         let mut server = Self {
             state,
-            addresses,
-            tasks,
+            addresses: Vec::new(),
             is_insecure,
             tls,
         };
@@ -176,7 +179,7 @@ impl Server {
         for (transport, address) in &server.addresses {
             info!(transport, %address, "listening for sessions");
         }
-        server.tasks.push(tokio::spawn(sweep(server.state.clone())));
+        server.keep(sweep(server.state.clone()));
         Ok(server)
     }
 
@@ -197,9 +200,13 @@ impl Server {
     ) -> Result<(), ListenError> {
         let listener = TcpListener::open(address, options, self.tls.clone())?;
         self.addresses.push(("tcp", listener.local()?));
-        self.tasks
-            .push(tokio::spawn(accept_tcp(self.state.clone(), listener, receive)));
+        self.keep(accept_tcp(self.state.clone(), listener, receive));
         Ok(())
+    }
+
+    /// Runs a task for as long as the server lives, or a session that it has accepted.
+    fn keep(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.state.tasks.lock().push(tokio::spawn(task));
     }
 
     /// Accepts QUIC as well, from peers that may open several streams if they do not speak Hawser: they
@@ -226,8 +233,7 @@ impl Server {
         };
         let listener = QuicListener::open(address, options, config)?;
         self.addresses.push(("quic", listener.local()?));
-        self.tasks
-            .push(tokio::spawn(accept_quic(self.state.clone(), listener, receive)));
+        self.keep(accept_quic(self.state.clone(), listener, receive));
         Ok(())
     }
 
@@ -250,8 +256,7 @@ impl Server {
         let listener = stack.listen(addresses, port, options)?;
         self.addresses
             .extend(listener.local().into_iter().map(|address| ("sctp", address)));
-        self.tasks
-            .push(tokio::spawn(accept_sctp(self.state.clone(), listener)));
+        self.keep(accept_sctp(self.state.clone(), listener));
         Ok(())
     }
 
@@ -267,11 +272,7 @@ impl Server {
     ) -> Result<(), ListenError> {
         let listener = stack.listen(address, options, self.tls.clone())?;
         self.addresses.push((stack.transport(), address));
-        self.tasks.push(tokio::spawn(accept_mtp(
-            self.state.clone(),
-            stack.transport(),
-            listener,
-        )));
+        self.keep(accept_mtp(self.state.clone(), stack.transport(), listener));
         Ok(())
     }
 
@@ -316,8 +317,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        self.state.admission().acceptor.retire();
         self.state.new.close();
+        self.state.close_if_unused();
     }
 }
 
@@ -328,6 +330,17 @@ impl State {
 
     fn now(&self) -> Instant {
         Instant::after(self.epoch.elapsed())
+    }
+
+    /// Closes the listeners when the server is gone and no session is left that carriers may join.
+    fn close_if_unused(&self) {
+        let is_used = {
+            let admission = self.admission();
+            !admission.acceptor.is_retired() || !admission.sessions.is_empty()
+        };
+        if !is_used {
+            self.tasks.lock().drain(..).for_each(|task| task.abort());
+        }
     }
 }
 
@@ -592,9 +605,12 @@ fn begin(state: &Arc<State>, session: hawser_session::Session, first: Arrival) -
     tokio::spawn(async move {
         end.come().await;
         let now = state.now();
-        let mut admission = state.admission();
-        admission.sessions.remove(&name);
-        admission.acceptor.ended(name, now);
+        {
+            let mut admission = state.admission();
+            admission.sessions.remove(&name);
+            admission.acceptor.ended(name, now);
+        }
+        state.close_if_unused();
     });
     Session {
         shared: Handle::new(shared),

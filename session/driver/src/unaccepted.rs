@@ -59,6 +59,9 @@ impl Unaccepted {
             let mut waiting = self.waiting();
             if waiting.is_closed {
                 drop(waiting);
+                if let Connection::Session(session) = connection {
+                    session.reject();
+                }
                 return;
             }
             waiting.next += 1;
@@ -131,14 +134,18 @@ impl Unaccepted {
         self.gate.evicted()
     }
 
-    /// Nobody accepts any more: those who wait are closed.
+    /// Rejects every session that waits, and those that come later.
     pub(super) fn close(&self) {
         let all = {
             let mut waiting = self.waiting();
             waiting.is_closed = true;
             std::mem::take(&mut waiting.all)
         };
-        drop(all);
+        for (_, connection, _) in all {
+            if let Connection::Session(session) = connection {
+                session.reject();
+            }
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

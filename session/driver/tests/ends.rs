@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use hawser_session_driver::document::{Document, StatePlace};
 use hawser_session_driver::{
-    AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, Security, Server, ServerConfig, Session,
-    TcpOptions, connect, open, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, Loss, Notice, PathCandidate, PathStatus, Security,
+    Server, ServerConfig, Session, TcpOptions, connect, open, scheduler,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -121,6 +121,44 @@ async fn sessions_that_nobody_takes_end_with_the_server() {
     client.opened().await.unwrap();
     drop(listener);
     assert!(soon("the client is notified", client.accept()).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn carriers_join_an_accepted_session_after_its_server_is_dropped() {
+    let (listener, address) = server();
+    let client = call(address);
+    client.opened().await.unwrap();
+    let server = listener.accept().await.unwrap();
+    drop(listener);
+    let live = |session: &Session| {
+        let paths = session.paths();
+        paths.iter().filter(|(_, info)| info.lost.is_none()).count()
+    };
+    let first = client.paths()[0].0;
+    client.set_status(first, PathStatus::Closing);
+    becomes("the carrier is replaced", 15, || {
+        client.paths().len() == 2 && live(&client) == 1
+    })
+    .await;
+    let stranger = call(address);
+    let refused = soon("a new session is refused", stranger.next_event()).await;
+    assert!(
+        matches!(
+            &refused,
+            Some(Notice::PathLost {
+                reason: Loss::Refused(_),
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    drop(stranger);
+    server.close(0).await.unwrap();
+    becomes("the listener closes with the last session", 5, || {
+        std::net::TcpListener::bind(address).is_ok()
+    })
+    .await;
+    drop(client);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

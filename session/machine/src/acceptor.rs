@@ -152,6 +152,7 @@ pub struct Acceptor<K: Ord + Copy> {
     /// Clients' own names of sessions that were not answered yet.
     hellos: BTreeMap<SessionId, SessionId>,
     refused: u64,
+    is_retired: bool,
 }
 
 impl<K: Ord + Copy> Acceptor<K> {
@@ -165,7 +166,18 @@ impl<K: Ord + Copy> Acceptor<K> {
             tombstones: VecDeque::new(),
             hellos: BTreeMap::new(),
             refused: 0,
+            is_retired: false,
         }
+    }
+
+    /// Refuses new sessions from now on. Carriers may still join those that it has.
+    pub fn retire(&mut self) {
+        self.is_retired = true;
+    }
+
+    /// Whether new sessions are refused.
+    pub fn is_retired(&self) -> bool {
+        self.is_retired
     }
 
     /// A carrier has connected. `random`: bits that nobody can guess. What to write to it first, if
@@ -270,7 +282,7 @@ impl<K: Ord + Copy> Acceptor<K> {
             return self.refuse(Refusal::Security);
         }
         let again = self.hellos.get(&hello.session).copied();
-        if again.is_none() && self.going_on >= self.config.sessions {
+        if again.is_none() && (self.is_retired || self.going_on >= self.config.sessions) {
             return self.refuse(Refusal::Limit);
         }
         // A HELLO that a newer one has overtaken, or another client under the same name.
