@@ -34,6 +34,33 @@ pub(crate) enum Suspicion {
     Failing,
 }
 
+/// How long bytes are under way on a carrier, behind whatever waits before them: measured by one mark at a time in
+/// what its transport has taken. A round trip does not show that, as what waits in the transport has no share in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delay {
+    /// When the mark was set, and up to where bytes are acknowledged when it is reached.
+    mark: Option<(Instant, u64)>,
+    last: Duration,
+}
+
+impl Delay {
+    fn update(&mut self, statistics: &Statistics, now: Instant) {
+        if let Some((since, _)) = self.mark.take_if(|(_, upto)| *upto <= statistics.acked) {
+            self.last = now - since;
+        }
+        match statistics.outstanding() {
+            0 => *self = Self::default(),
+            bytes => drop(self.mark.get_or_insert((now, statistics.acked + bytes))),
+        }
+    }
+
+    /// The delay of the last mark, or of the present one if it is longer already.
+    fn at(&self, now: Instant) -> Duration {
+        self.mark
+            .map_or(self.last, |(since, _)| self.last.max(now - since))
+    }
+}
+
 /// How long the answer to a PING may take: more than a busy peer needs.
 const ANSWER: Duration = Duration::from_secs(1);
 
@@ -50,10 +77,12 @@ pub(crate) struct Path {
     pub(crate) id: CarrierId,
     pub(crate) state: State,
     pub(crate) suspicion: Option<Suspicion>,
-    /// What it carried when it was suspected was sent again elsewhere.
+    /// What it carried when it was doubted was sent again elsewhere.
     pub(crate) resent: bool,
-    /// How many bytes its transport had been given, as `statistics.acked` counts, when it was suspected.
+    /// How many bytes its transport had been given, as `statistics.acked` counts, when it was doubted.
     pub(crate) doubted_until: u64,
+    /// How long bytes are under way on it.
+    delay: Delay,
     /// What this side and the peer want of it, and the numbers of the last PATH_STATUS on it.
     pub(crate) ours: (PathStatus, u64),
     pub(crate) theirs: (PathStatus, u64),
@@ -120,6 +149,7 @@ impl Path {
             suspicion: None,
             resent: false,
             doubted_until: 0,
+            delay: Delay::default(),
             ours: (PathStatus::Active, 0),
             theirs: (PathStatus::Active, 0),
             exporter,
@@ -166,13 +196,31 @@ impl Path {
         self.overdraft > MAX_OVERDRAFT
     }
 
-    /// What it took may be lost for longer than others need to carry it: it is suspected, or was, and its
-    /// transport has not yet repaired what was outstanding then. After an outage that takes long: timeouts have
-    /// doubled, and the first acknowledgement is for a packet from before, a round trip of seconds.
+    /// What it took may be late for longer than others need to carry it: it is suspected, or was, or it held the
+    /// others up, and its transport has not yet delivered what was outstanding then. After an outage that takes
+    /// long: timeouts have doubled, and the first acknowledgement is for a packet from before, a round trip of
+    /// seconds.
     pub(crate) fn is_doubted(&self) -> bool {
         let statistics = &self.statistics;
         let repairs = statistics.outstanding() > 0 && statistics.acked < self.doubted_until;
         self.suspicion.is_some() || repairs
+    }
+
+    /// Whether doubting it changes anything.
+    pub(crate) fn can_be_doubted(&self) -> bool {
+        self.statistics.outstanding() > 0 && !self.is_doubted()
+    }
+
+    /// Doubts it: until its transport has delivered what is outstanding now, others carry what it carries.
+    pub(crate) fn doubt(&mut self) {
+        self.resent = false;
+        self.doubted_until = self.statistics.acked + self.statistics.outstanding();
+    }
+
+    /// How long what it took last may be under way until the peer's transport has it: as its statistics have
+    /// it, or longer if what it took before is under way for longer.
+    pub(crate) fn arrival(&self, now: Instant) -> Duration {
+        self.statistics.arrival().max(self.delay.at(now))
     }
 
     /// Data may go on it, if `backups` may be used.
@@ -215,6 +263,7 @@ impl Path {
             (self.progress_at, self.acked_at) = (now, now);
         }
         (self.statistics, self.examined_at) = (new, now);
+        self.delay.update(&new, now);
     }
 
     /// When its transport's figures are to be reported anew although nothing came or went. Progress counts from

@@ -174,6 +174,12 @@ impl Send {
         }
     }
 
+    /// The slot of the only carrier that has the lowest bytes under way; none if there are several.
+    pub(crate) fn lowest_alone_on(&self) -> Option<usize> {
+        let (_, lowest) = self.flights.first_key_value()?;
+        (lowest.on.count_ones() == 1).then(|| lowest.on.trailing_zeros() as usize)
+    }
+
     /// Cuts at most `max` bytes at `offset` for the carrier in `slot`; with whether they are the
     /// stream's last.
     pub(crate) fn cut(&mut self, offset: u64, max: usize, slot: u32) -> (Bytes, bool) {

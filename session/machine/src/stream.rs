@@ -65,6 +65,8 @@ pub(crate) struct Stream {
     /// Its place among those that have something to send.
     pub(crate) queued: Option<Rank>,
     pub(crate) ack: AckState,
+    /// Since when the peer has later bytes and not the lowest that it lacks.
+    pub(crate) stalled_since: Option<Instant>,
     /// We gave the sending half up; with the final offset in `send`.
     pub(crate) reset: Option<PendingControl>,
     /// We ask the peer to give its half up.
@@ -93,6 +95,7 @@ impl Stream {
             turn,
             queued: None,
             ack: AckState::default(),
+            stalled_since: None,
             reset: None,
             stop: None,
             was_reset: None,

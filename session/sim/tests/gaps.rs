@@ -132,3 +132,29 @@ fn a_loss_without_a_notice_costs_two_timeouts_and_a_round_trip() {
 fn a_translator_that_forgets_costs_the_same() {
     within_bounds(Fault::Rebind);
 }
+
+/// What a link whose rate falls to 0.5 Mbit/s holds, it has delivered after seconds; the other carries it sooner.
+#[test]
+fn a_link_that_becomes_slow_holds_up_no_reader_for_seconds() {
+    let (mut longest, at) = (Duration::ZERO, ms(2_000));
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed, "slow");
+        let link = || Link {
+            queue: 150_000,
+            ..Link::new(10.0, ms(30))
+        };
+        let other = Link::new(rng.between(5, 50) as f64, ms(rng.between(5, 99)));
+        let rate = (link().rate + other.rate) as f64;
+        let mut world = WorldConfig::new(vec![link(), other]);
+        world.seed = seed;
+        let report = world
+            .transfer(Side::Server, (rate * 6.0) as u64)
+            .fault(at, 0, Fault::Rate(62_500))
+            .run("ecf");
+        assert!(report.done, "seed {seed}: {:?}", report.faults);
+        println!("seed {seed}: {:?} over {other:?}", wait(&report, at));
+        longest = longest.max(wait(&report, at));
+    }
+    // A stall of half a second counts as one; the rest is a round trip over the other link, behind its queue.
+    assert!(longest < ms(1_500), "{longest:?}");
+}

@@ -14,6 +14,10 @@ use crate::stream::{PendingControl, Priority};
 /// How many times more streams are kept than may be open: those that may be over for the peer.
 const LINGERING: u64 = 4;
 
+/// How long the peer may lack the lowest byte of a stream while it acknowledges later ones, before others carry what
+/// the carrier of that byte holds.
+const STALL: Duration = Duration::from_millis(500);
+
 impl Session {
     /// Bytes that came on a carrier, in whatever pieces.
     pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Instant) {
@@ -222,6 +226,10 @@ impl Session {
         if stream.send.pieces() > MAX_PIECES {
             return self.fail(code::LIMIT, now);
         }
+        let since = stream.stalled_since.filter(|_| freed == 0).unwrap_or(now);
+        stream.stalled_since = (!ack.ranges.is_empty()).then_some(since);
+        let is_stalled = stream.stalled_since.is_some_and(|since| now - since >= STALL);
+        let holder = stream.send.lowest_alone_on().filter(|_| is_stalled);
         self.counters.acknowledged += freed;
         self.kept -= freed;
         if (ack.end || ack.gone) && stream.send.is_acked() {
@@ -236,6 +244,9 @@ impl Session {
         self.forget_if_over(ack.stream);
         if freed > 0 {
             self.notify_blocked_on_memory();
+        }
+        if let Some(slot) = holder.filter(|_| self.config.reinject) {
+            self.doubt_if_late(slot, now);
         }
     }
 

@@ -204,8 +204,7 @@ impl Session {
             return;
         }
         let first = path.suspicion.replace(suspicion).is_none();
-        path.resent = false;
-        path.doubted_until = path.statistics.acked + path.statistics.outstanding();
+        path.doubt();
         let carrier = path.id;
         let greeting = path.state == State::Greeting;
         if first {
@@ -217,6 +216,21 @@ impl Session {
         }
         self.resend_all_doubted(now);
         self.check_stalled(now);
+    }
+
+    /// A stream waits for what the carrier in `slot` alone holds, as later bytes arrive by others. If one of them would
+    /// have it there clearly sooner, they carry it, and this one gets no more until it has delivered what it holds: MPTCP
+    /// does the same with what blocks its window (Raiciu et al., NSDI 2012, 4.2).
+    pub(super) fn doubt_if_late(&mut self, slot: usize, now: Instant) {
+        let others = self.live().filter(|(other, path)| *other != slot && path.takes_data(false));
+        let soonest = others.map(|(_, path)| path.arrival(now)).min();
+        let Some(path) = self.paths[slot].as_mut().filter(|path| path.can_be_doubted()) else {
+            return;
+        };
+        if soonest.is_some_and(|here| here + here / 4 < path.arrival(now)) {
+            path.doubt();
+            self.resend_all_doubted(now);
+        }
     }
 
     /// The carrier in `slot` lives after all.
