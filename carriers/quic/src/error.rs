@@ -89,6 +89,16 @@ impl Broken {
         (0x100..=0x1ff).contains(&code)
     }
 
+    /// Whether this side does not trust the peer's certificate: its own alert is one of those of certificates, 42 to
+    /// 48 (RFC 8446, 6.2; RFC 9001, 4.8).
+    #[must_use]
+    pub fn is_distrust(&self) -> bool {
+        let ConnectionError::TransportError(error) = &self.error else {
+            return false;
+        };
+        (0x100 + 42..=0x100 + 48).contains(&u64::from(error.code))
+    }
+
     /// The kind that suits it: bad data where TLS failed, as it is over TCP.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {

@@ -14,6 +14,7 @@ use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tracing::{debug, info};
 
+use crate::ahead::Ahead;
 use crate::options::{SMALL_SEGMENT, TcpOptions};
 use crate::socket::{open, reset_on_close, tune};
 use crate::{info, socket};
@@ -26,6 +27,8 @@ const STALLED: Duration = Duration::from_secs(1);
 pub struct TcpCarrier {
     stream: MaybeTls<TcpStream>,
     options: TcpOptions,
+    /// None: the options say how much the kernel keeps unsent.
+    ahead: Option<Ahead>,
     /// Nothing more can come: an MPTCP connection without subflows.
     is_cut: bool,
     /// A handshake with long packets did not succeed, and one with small ones did.
@@ -164,6 +167,7 @@ impl TcpIncoming {
 impl TcpCarrier {
     fn new(stream: MaybeTls<TcpStream>, options: TcpOptions) -> Self {
         Self {
+            ahead: options.not_sent.is_none().then(Ahead::new),
             stream,
             options,
             is_cut: false,
@@ -197,7 +201,11 @@ impl Carrier for TcpCarrier {
 
     fn statistics(&mut self) -> Statistics {
         self.is_cut = self.options.mptcp && info::has_lost_all_subflows(&SockRef::from(self.tcp()));
-        info::statistics(&SockRef::from(self.tcp()))
+        let statistics = info::statistics(&SockRef::from(self.tcp()));
+        if let Some(ahead) = &mut self.ahead {
+            ahead.follow(&statistics, &SockRef::from(self.stream.transport()));
+        }
+        statistics
     }
 
     fn is_kept_small(&self) -> bool {

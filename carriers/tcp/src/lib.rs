@@ -5,12 +5,16 @@
 //! * `socket`: options, and the interface that a socket is bound to; `info`: `TCP_INFO` and
 //!   `MPTCP_INFO`
 //!
-//! Invariants: a carrier keeps at most one TLS record and 16 KB unsent before it takes no more
-//! (TCP_NOTSENT_LOWAT), so that a control segment overtakes nothing but those.
+//! * `ahead`: the bytes that the kernel keeps unsent
+//!
+//! Invariants: before it takes no more, a carrier keeps unsent at most one TLS record and 16 KB, or what its
+//! connection sends in 40 ms if that is more, up to 1 MiB (TCP_NOTSENT_LOWAT): a control segment waits for no
+//! more than that.
 
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
+mod ahead;
 mod carrier;
 mod info;
 mod options;
@@ -19,3 +23,4 @@ mod socket;
 pub use carrier::{TcpCarrier, TcpIncoming, TcpListener, connect};
 pub use info::statistics;
 pub use options::{SMALL_SEGMENT, TcpOptions};
+pub use socket::lacks_of_mptcp;

@@ -16,8 +16,9 @@ pub struct TcpOptions {
     pub idle_timeout: Option<Duration>,
     /// The congestion control by name; the system's own if none.
     pub congestion: Option<String>,
-    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT).
-    pub not_sent: u32,
+    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT). By default 16 KiB, or what
+    /// the connection sends in 40 ms if that is more, up to 1 MiB.
+    pub not_sent: Option<u32>,
     /// At most so many bytes a second (SO_MAX_PACING_RATE).
     pub pacing: Option<u64>,
     /// The interface to use. Bound to with the least privilege that works: SO_BINDTODEVICE, else
@@ -37,7 +38,7 @@ impl Default for TcpOptions {
             nagle: false,
             idle_timeout: None,
             congestion: None,
-            not_sent: 16_384,
+            not_sent: None,
             pacing: None,
             interface: None,
             mptcp: false,

@@ -8,6 +8,7 @@ use hawser_carrier::OpenError;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tracing::debug;
 
+use crate::ahead::LEAST;
 use crate::options::TcpOptions;
 
 /// Connections that wait to be accepted.
@@ -40,7 +41,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, 
     if let Some(bytes) = options.max_segment {
         match socket.set_tcp_mss(bytes) {
             // MPTCP has it since Linux 6.17.
-            Err(error) if options.mptcp && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            Err(error) if options.mptcp && error.raw_os_error().is_some_and(is_lack) => {}
             result => result.map_err(OpenError::MaxSegment)?,
         }
     }
@@ -62,26 +63,67 @@ pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> Result<Socket
     Ok(socket)
 }
 
-/// What may be set at any time.
+/// Sets what may be set at any time. An option that a socket of MPTCP does not take is left out.
 pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> Result<(), OpenError> {
-    socket.set_tcp_nodelay(!options.nagle)?;
-    socket.set_tcp_notsent_lowat(options.not_sent)?;
-    if let Some(timeout) = options.idle_timeout {
-        socket.set_tcp_user_timeout(Some(timeout))?;
-        let probe = (timeout / 4).max(Duration::from_secs(1));
-        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe))?;
-    }
-    if let Some(name) = &options.congestion {
-        let set = socket.set_tcp_congestion(name.as_bytes());
-        set.map_err(|error| OpenError::CongestionControl {
-            name: name.clone(),
-            error,
-        })?;
-    }
-    if let Some(rate) = options.pacing {
-        crate::info::set_pacing(socket, rate)?;
+    for (option, result) in set_all(socket, options) {
+        match result {
+            Err(error) if options.mptcp && error.raw_os_error().is_some_and(is_lack) => {
+                debug!(option, %error, "a socket of MPTCP lacks an option");
+            }
+            Err(error) if option == "congestion" => {
+                let name = options.congestion.clone().unwrap_or_default();
+                return Err(OpenError::CongestionControl { name, error });
+            }
+            result => result?,
+        }
     }
     Ok(())
+}
+
+/// The options among these that sockets of MPTCP do not take. A kernel without MPTCP lacks none: TCP is used.
+#[must_use]
+pub fn lacks_of_mptcp(options: &TcpOptions) -> Vec<&'static str> {
+    let Ok(socket) = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)) else {
+        return Vec::new();
+    };
+    let results = set_all(&SockRef::from(&socket), options).into_iter();
+    let is_lacking =
+        |result: io::Result<()>| result.is_err_and(|error| error.raw_os_error().is_some_and(is_lack));
+    results
+        .filter_map(|(option, result)| is_lacking(result).then_some(option))
+        .collect()
+}
+
+/// Sets each option, by its name in [`TcpOptions`].
+fn set_all(socket: &SockRef<'_>, options: &TcpOptions) -> Vec<(&'static str, io::Result<()>)> {
+    let mut results = vec![
+        ("nagle", socket.set_tcp_nodelay(!options.nagle)),
+        (
+            "not_sent",
+            socket.set_tcp_notsent_lowat(options.not_sent.unwrap_or(LEAST)),
+        ),
+    ];
+    if let Some(timeout) = options.idle_timeout {
+        let probe = (timeout / 4).max(Duration::from_secs(1));
+        // Where only one of both is taken, the connection ends in one of the two cases.
+        let probes = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe));
+        results.push((
+            "idle_timeout",
+            socket.set_tcp_user_timeout(Some(timeout)).and(probes),
+        ));
+    }
+    if let Some(name) = &options.congestion {
+        results.push(("congestion", socket.set_tcp_congestion(name.as_bytes())));
+    }
+    if let Some(rate) = options.pacing {
+        results.push(("pacing", crate::info::set_pacing(socket, rate)));
+    }
+    results
+}
+
+/// Whether an error says that a socket has no such option.
+fn is_lack(number: i32) -> bool {
+    matches!(number, libc::EOPNOTSUPP | libc::ENOPROTOOPT)
 }
 
 /// Ends the connection at once when the socket is closed.
@@ -105,4 +147,37 @@ fn is_unknown_protocol(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT | libc::EINVAL)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MULTI's Figure 2 sets an idle timeout, which Linux's sockets of MPTCP refuse (TCP_USER_TIMEOUT).
+    #[test]
+    fn a_socket_of_mptcp_opens_without_the_options_that_it_lacks() {
+        let options = TcpOptions {
+            mptcp: true,
+            idle_timeout: Some(Duration::from_secs(10)),
+            pacing: Some(1_000_000),
+            ..TcpOptions::default()
+        };
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        open(here, &options).expect("a socket");
+        let given = ["nagle", "not_sent", "idle_timeout", "pacing"];
+        let lacks = lacks_of_mptcp(&options);
+        println!("this kernel's MPTCP lacks {lacks:?}");
+        assert!(lacks.iter().all(|option| given.contains(option)), "{lacks:?}");
+    }
+
+    #[test]
+    fn an_unknown_controller_is_an_error_of_its_own() {
+        let options = TcpOptions {
+            congestion: Some("no-such".to_owned()),
+            ..TcpOptions::default()
+        };
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let error = open(here, &options).expect_err("there is none");
+        assert!(matches!(error, OpenError::CongestionControl { .. }), "{error}");
+    }
 }

@@ -164,7 +164,7 @@ pub enum CodeError {
     #[error("the one-time code is wrong")]
     Wrong,
     /// The client gave no code, and the server asks for one.
-    #[error("the server asks for its one-time code")]
+    #[error("the server asks for its one-time code, and none was given")]
     Missing,
     /// Too many wrong codes were given before.
     #[error("the server has had too many wrong codes and serves nobody any more")]
@@ -238,7 +238,9 @@ impl Gate {
     /// # Errors
     /// Why the session is not admitted.
     pub async fn admit(&self, session: &Session) -> Result<(), CodeError> {
-        let admitted = in_time(self.examine(session)).await;
+        // The client's stream is kept until the session is closed: the client reads why, and no clean end before.
+        let mut stream = None;
+        let admitted = in_time(self.examine(session, &mut stream)).await;
         if let Err(error) = &admitted {
             // How the session ends is no matter: nothing was sent on it.
             let _ = session.close(error.close()).await;
@@ -246,8 +248,8 @@ impl Gate {
         admitted
     }
 
-    async fn examine(&self, session: &Session) -> Result<(), CodeError> {
-        let mut stream = session.accept().await?;
+    async fn examine(&self, session: &Session, stream: &mut Option<SessionStream>) -> Result<(), CodeError> {
+        let stream = stream.insert(session.accept().await?);
         let mut greeting = [0; GREETING.len()];
         match stream.read_exact(&mut greeting).await {
             Ok(_) if greeting == GREETING => {}

@@ -141,7 +141,10 @@ impl Driver {
                     Verdict::Plain => inner.fallback = Fallback::Plain(carrier),
                     Verdict::Neither(why) => inner.session.lost(id, Loss::Transport(why), now),
                 },
-                Err(error) => inner.session.lost(id, Loss::Transport(error.to_string()), now),
+                Err(error) => {
+                    inner.take_failure(&error);
+                    inner.session.lost(id, Loss::Transport(error.to_string()), now);
+                }
             }
         }
         while let Some(Poll::Ready(Some(arrival))) = self.arrivals.as_mut().map(|new| new.poll_recv(cx)) {

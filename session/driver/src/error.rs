@@ -154,6 +154,20 @@ pub enum CandidateFault {
     Transport(#[from] OpenError),
 }
 
+impl CandidateFault {
+    /// Whether this side does not trust the server's certificate.
+    pub(super) fn is_distrust(&self) -> bool {
+        match self {
+            Self::Transport(OpenError::Handshake { error, .. }) => {
+                let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+                matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+            }
+            Self::Quic(QuicError::Broken(broken)) => broken.is_distrust(),
+            _ => false,
+        }
+    }
+}
+
 fn over(interface: Option<&str>) -> String {
     interface.map_or_else(String::new, |interface| format!(" over {interface}"))
 }

@@ -8,10 +8,10 @@ use hawser_session::scheduler::by_name;
 use tokio::sync::Notify;
 
 use super::client::{ClientConfig, begin};
-use super::document::{Document, Machine, Meter, Stack, StatePlace, Warning};
+use super::document::{Document, Machine, Meter, Stack, StatePlace, Tls, Transport, Warning};
 use super::handle::Session;
 use super::ledger::Ledger;
-use super::names::Names;
+use super::names::{Names, Source};
 use super::network::{Network, speaks_mptcp};
 use super::open_error::OpenError;
 use super::plain::Connection;
@@ -107,6 +107,11 @@ struct Begun {
 
 /// `offered`: protocols under which a server that does not speak Hawser is taken.
 async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, OpenError> {
+    begin_with(document, offered, hawser_resolve::Config::system).await
+}
+
+/// `source`: how names are resolved.
+async fn begin_with(document: &Document, offered: &[String], source: Source) -> Result<Begun, OpenError> {
     // First of all: a device that is made here is one of the interfaces.
     let stacks = document
         .stacks
@@ -117,10 +122,11 @@ async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, Open
     let machine = Machine {
         interfaces: network.interfaces(),
         mptcp: speaks_mptcp(),
+        mptcp_lacks: lacks_of_mptcp(document),
         stacks,
         ..Machine::default()
     };
-    let mut names = Names::ask(document, machine)?;
+    let mut names = Names::ask(document, machine, source)?;
     let mut plan = names.plan().await?;
     let mut warnings = std::mem::take(&mut plan.warnings);
     let tls = match document.is_secure() {
@@ -163,7 +169,8 @@ async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, Open
     let mut inner = session.shared.lock();
     let weak = || Arc::downgrade(&session.shared);
     tokio::spawn(super::manager::watch(weak(), inner.end(), network));
-    tokio::spawn(names.follow(weak(), inner.end(), limits));
+    tokio::spawn(names.follow(weak(), inner.end(), inner.is_stalled.subscribe(), limits));
+    inner.trusts_authorities = document.is_secure() && document.tls == Tls::default();
     if let Some(memory) = state_of(document) {
         tokio::spawn(remember_small(
             inner.kept_small.clone(),
@@ -182,6 +189,15 @@ async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, Open
         warnings,
         has_meters,
     })
+}
+
+/// The options of TCP that the document sets and MPTCP's sockets do not take.
+fn lacks_of_mptcp(document: &Document) -> Vec<&'static str> {
+    let mut connections = document.connections.iter();
+    match connections.any(|connection| connection.transport == Transport::Mptcp) {
+        true => hawser_carrier_tcp::lacks_of_mptcp(&document.tcp),
+        false => Vec::new(),
+    }
 }
 
 /// Where what outlives the session is kept.
@@ -280,4 +296,72 @@ fn trust(document: &Document) -> Trust {
 
 fn name(document: &Document) -> String {
     document.tls.name.clone().unwrap_or_else(|| document.host.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use hawser_carrier_tcp::TcpOptions;
+    use hawser_session::AcceptorConfig;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::{Server, ServerConfig};
+
+    static HAS_MOVED: AtomicBool = AtomicBool::new(false);
+
+    fn hosts() -> Result<hawser_resolve::Config, hawser_resolve::ConfigError> {
+        let address = if HAS_MOVED.load(Relaxed) {
+            "127.0.0.2"
+        } else {
+            "127.0.0.1"
+        };
+        hawser_resolve::Config::parse("nameserver 127.0.0.9", &format!("{address} moves.example"))
+    }
+
+    /// Passes connections on to the server, until it is aborted.
+    async fn forward(listener: TcpListener, to: SocketAddr) {
+        let mut passing = tokio::task::JoinSet::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            passing.spawn(async move {
+                let mut far = TcpStream::connect(to).await?;
+                tokio::io::copy_bidirectional(&mut near, &mut far).await
+            });
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_name_is_resolved_again_when_no_path_leads_to_the_server() {
+        let server = Server::open(ServerConfig {
+            acceptor: AcceptorConfig {
+                insecure: true,
+                ..AcceptorConfig::default()
+            },
+            tcp: vec![("127.0.0.2:0".parse().unwrap(), TcpOptions::default())],
+            ..ServerConfig::default()
+        })
+        .unwrap();
+        let there = server.addresses()[0].1;
+        let here = TcpListener::bind(("127.0.0.1", there.port())).await.unwrap();
+        let forwarder = tokio::spawn(forward(here, there));
+        let mut document = Document::new(&format!("moves.example:{}", there.port())).unwrap();
+        document.without_tls().unwrap();
+        document.state = StatePlace::Nowhere;
+        let session = begin_with(&document, &[], hosts).await.unwrap().session;
+        session.opened().await.unwrap();
+        let accepted = server.accept().await.unwrap();
+        HAS_MOVED.store(true, Relaxed);
+        forwarder.abort();
+        let mut stream = session.open().unwrap();
+        stream
+            .write_bytes(bytes::Bytes::from_static(b"still there"))
+            .await
+            .unwrap();
+        let came = async { accepted.accept().await.unwrap().read_bytes().await.unwrap() };
+        let came = tokio::time::timeout(Duration::from_secs(15), came).await;
+        assert_eq!(came.expect("the server's new address is found"), "still there");
+    }
 }

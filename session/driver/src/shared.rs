@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 
 use super::client::PathCandidate;
 use super::code::CodeError;
-use super::error::SessionError;
+use super::error::{CandidateError, SessionError};
 use super::log;
 use super::plain::PlainStream;
 use super::unaccepted::Share;
@@ -29,6 +29,10 @@ const EVENTS: usize = 1_024;
 
 /// Lost carriers that are remembered for [`Session::paths`](super::Session::paths); the oldest are forgotten.
 const LOST: usize = 64;
+
+/// What may be behind a certificate that is not trusted.
+const UNPINNED: &str = "without the pin or the file of the server's certificate, only certificates of public \
+                        authorities are trusted";
 
 /// Reasons that the error of a session which was never accepted gives.
 const FAILURES: usize = 4;
@@ -90,6 +94,10 @@ pub(super) struct Inner {
     failures: Vec<String>,
     /// What may be behind them, as far as whoever began the session knows.
     pub(super) hint: Option<String>,
+    /// Whether certificates count that public authorities have signed, and no others.
+    pub(super) trusts_authorities: bool,
+    /// Whether no path leads to the server, now or yet.
+    pub(super) is_stalled: watch::Sender<bool>,
     /// Whether servers are offered a choice of protocols (ALPN).
     pub(super) offers: bool,
     /// What becomes of a carrier whose peer speaks something else.
@@ -190,6 +198,8 @@ impl Shared {
             opened: false,
             failures: Vec::new(),
             hint: None,
+            trusts_authorities: false,
+            is_stalled: watch::Sender::new(true),
             offers: false,
             fallback: Fallback::Refused,
             life: Some(watch::Sender::new(Quotas::new())),
@@ -296,7 +306,13 @@ impl Inner {
                 self.wake_all();
                 return;
             }
-            Notice::Opened(_) => self.opened = true,
+            Notice::Opened(_) => {
+                self.opened = true;
+                self.is_stalled.send_replace(false);
+            }
+            Notice::Stalled | Notice::Resumed => {
+                self.is_stalled.send_replace(notice == Notice::Stalled);
+            }
             Notice::PathLost {
                 carrier,
                 reason,
@@ -317,6 +333,13 @@ impl Inner {
             self.events.pop_front();
         }
         self.wake_all();
+    }
+
+    /// Notes why a candidate led nowhere, as far as the error says what its user can do.
+    pub(super) fn take_failure(&mut self, error: &CandidateError) {
+        if self.trusts_authorities && error.fault.is_distrust() {
+            self.hint.get_or_insert_with(|| UNPINNED.to_owned());
+        }
     }
 
     /// Keeps what a lost carrier has done, and forgets the oldest of those beyond [`LOST`].

@@ -10,18 +10,28 @@ use hawser_time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::error::SessionError;
-use super::shared::Handle;
+use super::shared::{Handle, Inner};
 
 /// One of a session's streams: both halves. A handle of the session: it lasts as long as one of its
-/// streams is held. What was written is still delivered after the stream is dropped.
+/// streams is held. What was written is still delivered after the stream is dropped, and then its end. One that is
+/// dropped after an error, or while its thread panics, is reset: its peer does not take it for complete.
 pub struct SessionStream {
     shared: Handle,
     id: u32,
+    /// An operation has failed.
+    has_failed: bool,
 }
+
+/// The code of a stream that is dropped after an error.
+const FAILED: u64 = 0;
 
 impl SessionStream {
     pub(super) fn new(shared: Handle, id: u32) -> Self {
-        Self { shared, id }
+        Self {
+            shared,
+            id,
+            has_failed: false,
+        }
     }
 
     /// Its number.
@@ -90,8 +100,12 @@ impl SessionStream {
                 Poll::Pending
             }
             Err(ReadError::Unknown(_)) => Poll::Ready(Ok(Bytes::new())),
-            Err(ReadError::Reset(code)) => Poll::Ready(Err(SessionError::Reset(code).into())),
+            Err(ReadError::Reset(code)) => {
+                self.has_failed = true;
+                Poll::Ready(Err(SessionError::Reset(code).into()))
+            }
             Err(ReadError::Closed) => {
+                self.has_failed = true;
                 let end = inner.closed.unwrap_or(SessionEnd::Closed(0));
                 Poll::Ready(Err(inner.ended(end).into()))
             }
@@ -124,7 +138,10 @@ impl SessionStream {
                 inner.kick();
                 Poll::Ready(Ok(taken))
             }
-            Err(error) => Poll::Ready(Err(inner.fault(error).into())),
+            Err(error) => {
+                self.has_failed = true;
+                Poll::Ready(Err(inner.fault(error).into()))
+            }
         }
     }
 }
@@ -176,6 +193,10 @@ impl Drop for SessionStream {
         inner.held.remove(&self.id);
         inner.readers.remove(&self.id);
         inner.writers.remove(&self.id);
+        if self.has_failed || std::thread::panicking() {
+            // A stream that is over has nothing to reset.
+            let _ = inner.session.reset(self.id, FAILED, now);
+        }
         inner.session.release(self.id, now);
         inner.kick();
     }

@@ -3,8 +3,11 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use hawser_net::host::netlink::interfaces::Reach;
+use hawser_net::host::netlink::{self, Socket};
 use sha2::{Digest, Sha256};
 
+use crate::document::{Interface, Kind};
 use crate::{Change, Network};
 use hawser_race::rfc6724::{self, Destination, Source};
 
@@ -70,6 +73,25 @@ pub fn ordered(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let all: Vec<_> = addresses.into_iter().map(destination).collect();
     let order = rfc6724::order(&all, rfc6724::DEFAULT_TABLE);
     order.into_iter().map(|index| all[index].address).collect()
+}
+
+/// The interfaces, loopback aside, over which a route leads to this address. None for an address of this host, or where
+/// the kernel does not answer.
+pub fn interfaces_to(address: IpAddr, interfaces: &[Interface]) -> Vec<String> {
+    let Ok(mut socket) = Socket::open_route() else {
+        return Vec::new();
+    };
+    let mut reach = |index| netlink::interfaces::reach(&mut socket, address, index).unwrap_or(Reach::Nowhere);
+    if reach(0) == Reach::Local {
+        return Vec::new();
+    }
+    let usable = interfaces
+        .iter()
+        .filter(|interface| interface.is_up && interface.kind != Kind::Loopback);
+    usable
+        .filter(|interface| reach(interface.index) == Reach::Routed)
+        .map(|interface| interface.name.clone())
+        .collect()
 }
 
 /// Whether nothing leads to this IPv4 address from here, and something to the Internet's IPv6: the network

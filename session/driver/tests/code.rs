@@ -127,6 +127,29 @@ async fn a_wrong_code_is_rejected_and_counted_until_nobody_is_admitted() {
     assert!(matches!(admitted, Err(CodeError::Exhausted)), "{admitted:?}");
 }
 
+#[tokio::test]
+async fn a_client_that_gives_no_code_learns_that_one_is_asked_for() {
+    let place = Place::open();
+    let gate = Gate::new(code(RIGHT));
+    let (client, server) = place.session().await;
+    let mut stream = client.open().expect("a stream");
+    stream
+        .write_all(b"{ the first line of a file }\n")
+        .await
+        .expect("room");
+    let admitted = gate.admit(&server).await;
+    assert!(matches!(admitted, Err(CodeError::Missing)), "{admitted:?}");
+    let errors = [
+        stream.read_u8().await.map(drop),
+        stream.write_all(b"more").await,
+        stream.shutdown().await,
+    ];
+    for error in errors {
+        let error = error.expect_err("the session has ended").to_string();
+        assert!(error.contains("one-time code"), "{error}");
+    }
+}
+
 /// Callers at once get no more guesses than callers in turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guesses_at_once_are_counted_like_guesses_in_turn() {

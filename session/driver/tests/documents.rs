@@ -47,6 +47,21 @@ fn machine(document: &Document) -> Machine {
     Machine {
         interfaces: vec![interface(1, "lo"), interface(2, "eth0"), interface(3, "wlan0")],
         mptcp: true,
+        routes: [
+            ("2001:db8::5", vec!["eth0", "wlan0"]),
+            ("192.0.2.5", vec!["wlan0"]),
+        ]
+        .map(|(to, names)| {
+            let names = names.into_iter().map(str::to_owned).collect();
+            (to.parse().expect("an address"), names)
+        })
+        .into(),
+        mptcp_lacks: document
+            .tcp
+            .idle_timeout
+            .map(|_| "idle_timeout")
+            .into_iter()
+            .collect(),
         addresses: document.names().into_iter().map(addresses).collect(),
         ..Machine::default()
     }

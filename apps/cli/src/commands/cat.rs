@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     outcome
 }
 
+/// The code of a stream whose input could not be read to its end.
+const INPUT_FAILED: u64 = 1;
+
 /// What comes in goes out on a stream of this side, which is kept: closing delivers the rest.
 async fn speak(session: &Session) -> Result<SessionStream, Exit> {
     let mut stream = session.open().map_err(Exit::network)?;
@@ -46,8 +49,15 @@ async fn speak(session: &Session) -> Result<SessionStream, Exit> {
     let mut buffer = bytes::BytesMut::new();
     loop {
         buffer.reserve(65_536);
-        if input.read_buf(&mut buffer).await.map_err(Exit::environment)? == 0 {
-            break;
+        let read = input.read_buf(&mut buffer).await;
+        match read.map_err(Exit::environment) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(exit) => {
+                // What was sent so far is not all of the input.
+                let _ = stream.reset(INPUT_FAILED);
+                return Err(exit);
+            }
         }
         stream
             .write_bytes(buffer.split().freeze())

@@ -19,7 +19,8 @@ pub(crate) struct SessionArgs {
     /// A document that configures the session, as JSON or TOML (docs/sessions.md)
     #[arg(long, value_name = "DOCUMENT")]
     config: Option<PathBuf>,
-    /// The carriers in order of preference: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`. Transports
+    /// The carriers in order of preference: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`; `all` stands
+    /// for every interface with a route to the server. By default tcp:all. Transports
     /// are tcp, quic, mptcp, sctp (only with --insecure), and programs in MTP on the device of --dev, as in
     /// mtp-tcp
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', value_parser = parse_carrier)]
@@ -135,6 +136,8 @@ impl SessionArgs {
         }
         if !self.over.is_empty() {
             document.connections = self.over.iter().map(connection).collect();
+        } else if self.config.is_none() {
+            document.connections = vec![Connection::over_all(Transport::Tcp)];
         }
         if let Some(stack) = self.stack.described(&self.routers.routers)? {
             let transport = Transport::Mtp(stack.name().to_owned());

@@ -29,6 +29,9 @@ pub use values::hex;
 /// The port of a server whose document names none.
 pub const PORT: u16 = 4_433;
 
+/// The word for every interface over which a route leads to the server. Linux lets no interface have this name.
+pub const EVERY_INTERFACE: &str = "all";
+
 /// The schema, as published.
 pub const SCHEMA: &str = include_str!("../../../../docs/schemas/session.schema.json");
 
@@ -178,6 +181,14 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Connections by `transport` over every interface that leads to the server.
+    pub fn over_all(transport: Transport) -> Self {
+        Self {
+            interfaces: vec![EVERY_INTERFACE.to_owned()],
+            ..Self::new(transport)
+        }
+    }
+
     /// A connection by `transport` over whichever interface and IP version the system takes.
     pub fn new(transport: Transport) -> Self {
         Self {

@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use hawser_carrier_mtp::MtpStack;
 use hawser_session::Candidate;
 
-use super::{Connection, Document, DocumentError, Family, Interface, Kind, Period, Transport};
+use super::{
+    Connection, Document, DocumentError, EVERY_INTERFACE, Family, Interface, Kind, Period, Transport,
+};
 use crate::client::PathCandidate;
 
 /// What a document asks for and is not provided, and why.
@@ -26,8 +28,12 @@ pub struct Machine {
     pub interfaces: Vec<Interface>,
     /// Whether its kernel speaks MPTCP.
     pub mptcp: bool,
+    /// The options in `tcp_config` that its sockets of MPTCP do not take.
+    pub mptcp_lacks: Vec<&'static str>,
     /// Addresses of the names in the document, in the order in which to try them.
     pub addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// The interfaces over which a route leads to each address.
+    pub routes: BTreeMap<IpAddr, Vec<String>>,
     /// Names of which more addresses may become known: that one has none is no warning yet.
     pub awaited: BTreeSet<String>,
     /// The document's stacks, running.
@@ -130,6 +136,12 @@ impl Document {
         if connection.transport == Transport::Mptcp && !machine.mptcp {
             plan.warn(place, "this kernel has no MPTCP: TCP is used");
         }
+        if connection.transport == Transport::Mptcp && machine.mptcp {
+            for option in &machine.mptcp_lacks {
+                let message = format!("MPTCP in this kernel has no `tcp_config.{option}`: it is not set");
+                plan.warn(place, message);
+            }
+        }
         if connection.transport == Transport::Sctp && self.is_secure() {
             return plan.warn(place, "SCTP has no security, and the session is to have it");
         }
@@ -161,7 +173,8 @@ impl Document {
                 Transport::Sctp => peers.len(),
                 _ => 1,
             };
-            for peers in peers.chunks(each.max(1)) {
+            let leads = |peer: &SocketAddr| !is_every(connection) || machine.leads(peer, bound.as_deref());
+            for peers in peers.chunks(each.max(1)).filter(|peers| peers.iter().any(leads)) {
                 let path_candidate = self.candidate(connection, peers, bound.clone(), machine);
                 plan.candidates
                     .extend(path_candidate.map(|path_candidate| (path_candidate, candidate.clone())));
@@ -221,6 +234,15 @@ impl Document {
     fn resolve(&self, connection: &Connection, machine: &Machine) -> (Vec<Option<String>>, Vec<String>) {
         if connection.interfaces.is_empty() {
             return (vec![None], Vec::new());
+        }
+        if is_every(connection) {
+            let leads = |name: &str| machine.routes.values().flatten().any(|other| other == name);
+            let names = machine.interfaces.iter().map(|interface| interface.name.clone());
+            let names: Vec<_> = names.filter(|name| leads(name)).map(Some).collect();
+            return match names.len() {
+                0 | 1 => (vec![None], Vec::new()),
+                _ => (names, Vec::new()),
+            };
         }
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for word in &connection.interfaces {
@@ -323,6 +345,21 @@ impl Document {
             }
         })
     }
+}
+
+impl Machine {
+    /// Whether a route leads to the peer over this interface; none stands for whichever the system takes.
+    fn leads(&self, peer: &SocketAddr, interface: Option<&str>) -> bool {
+        interface.is_none_or(|name| {
+            let routes = self.routes.get(&peer.ip());
+            routes.is_some_and(|names| names.iter().any(|other| other == name))
+        })
+    }
+}
+
+/// Whether the connection is over every interface that leads to the server.
+fn is_every(connection: &Connection) -> bool {
+    connection.interfaces.iter().any(|word| word == EVERY_INTERFACE)
 }
 
 fn runs(stack: &MtpStack, program: &str) -> bool {

@@ -198,9 +198,7 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
     document.tcp.nagle = tcp["nagle"].as_bool().unwrap_or(document.tcp.nagle);
     document.tcp.idle_timeout = time(&tcp["idle_timeout"]).filter(|time| !time.is_zero());
     document.tcp.congestion = text(&tcp["congestion"]);
-    document.tcp.not_sent = size(&tcp["not_sent"]).map_or(document.tcp.not_sent, |bytes| {
-        u32::try_from(bytes).unwrap_or(u32::MAX)
-    });
+    document.tcp.not_sent = size(&tcp["not_sent"]).map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
     document.tcp.pacing = size(&tcp["pacing"]);
     let quic = &value["quic_config"];
     if let Some(idle) = time(&quic["idle_timeout"]) {

@@ -1,7 +1,7 @@
 //! Whom a client trusts: a file's certificates and whoever they vouch for, or the one that is pinned.
 
 use hawser_carrier_quic::{QuicEndpoint, QuicListener};
-use hawser_session_driver::document::Document;
+use hawser_session_driver::document::{Connection, Document, Transport};
 use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Trust, open};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -50,6 +50,14 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
     let refused = opens(&misnamed).await.unwrap_err();
     assert!(refused.contains("not valid for name"), "{refused}");
 
+    let mut without = document("own.pem");
+    without.tls.certificate = None;
+    without.tls.name = None;
+    for transport in [Transport::Tcp, Transport::Quic] {
+        without.connections = vec![Connection::new(transport)];
+        let refused = opens(&without).await.unwrap_err();
+        assert!(refused.contains("without the pin"), "{refused}");
+    }
     let pinned = |digest| {
         let mut document = document("own.pem");
         (document.tls.certificate, document.tls.pin, document.tls.name) =

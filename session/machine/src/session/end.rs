@@ -97,11 +97,14 @@ impl Session {
             Phase::Closing(closing) if closing.delivers() && code != code::DONE => {}
             Phase::Closing(_) | Phase::Closed => return,
         }
-        for (_, stream) in self.streams.iter_mut() {
-            stream.send.finish();
+        // The end of a stream says that it is whole: what an error cuts off has none.
+        if code == code::DONE {
+            for (_, stream) in self.streams.iter_mut() {
+                stream.send.finish();
+            }
+            self.queue_all();
+            self.pump(now);
         }
-        self.queue_all();
-        self.pump(now);
         let give_up_at = (code != code::DONE).then_some(now + CLOSE_TIMEOUT);
         self.phase = Phase::Closing(Closing {
             code,

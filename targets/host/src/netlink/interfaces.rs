@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+use super::Socket;
 use super::message::{Message, Request, u32_at};
 
 /// Bytes of `struct ifinfomsg` and of `struct ifaddrmsg`.
@@ -60,6 +61,56 @@ pub fn watch() -> io::Result<OwnedFd> {
         libc::NETLINK_ROUTE,
         groups as u32,
     )
+}
+
+/// Where the kernel's routes lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// No route leads there.
+    Nowhere,
+    /// It is an address of this host.
+    Local,
+    /// A route leads there.
+    Routed,
+}
+
+/// Asks where the routes lead for an address: over the interface of this number, or over any if it is 0.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub fn reach(socket: &mut Socket, to: IpAddr, index: u32) -> io::Result<Reach> {
+    // Without it the kernel takes each IPv4 address for one on the link of the interface (linux/rtnetlink.h).
+    const RTM_F_FIB_MATCH: u32 = 0x2000;
+    /// Where `struct rtmsg` has the type of a route.
+    const TYPE: usize = 7;
+    let (family, octets, prefix) = match to {
+        IpAddr::V4(to) => (libc::AF_INET, to.octets().to_vec(), 32),
+        IpAddr::V6(to) => (libc::AF_INET6, to.octets().to_vec(), 128),
+    };
+    let mut request = Request::new(libc::RTM_GETROUTE, 0);
+    request.put(&[family as u8, prefix, 0, 0, 0, 0, 0, 0]);
+    request.put(&RTM_F_FIB_MATCH.to_ne_bytes());
+    request.attribute(libc::RTA_DST, &octets);
+    if index > 0 {
+        request.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+    }
+    let mut reach = Reach::Nowhere;
+    let answered = socket.exchange(request, |answer| {
+        if answer.kind == libc::RTM_NEWROUTE {
+            reach = match answer.body.get(TYPE) {
+                Some(&libc::RTN_LOCAL) => Reach::Local,
+                Some(&libc::RTN_UNICAST) => Reach::Routed,
+                _ => Reach::Nowhere,
+            };
+        }
+    });
+    match answered.map_err(|error| error.raw_os_error()) {
+        Ok(()) => Ok(reach),
+        Err(Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL | libc::ENETDOWN)) => {
+            Ok(Reach::Nowhere)
+        }
+        Err(number) => Err(number.map_or_else(|| io::ErrorKind::Other.into(), io::Error::from_raw_os_error)),
+    }
 }
 
 /// Requests a report of each interface.
@@ -129,8 +180,16 @@ impl AddressReport {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Socket;
     use super::*;
+
+    #[test]
+    fn this_host_is_local_and_no_route_leads_from_it_over_an_absent_interface() {
+        let mut socket = Socket::open(libc::NETLINK_ROUTE).expect("a socket");
+        let here = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(reach(&mut socket, here, 0).expect("an answer"), Reach::Local);
+        let absent = reach(&mut socket, here, i32::MAX as u32);
+        assert!(absent.is_err() || absent.is_ok_and(|reach| reach == Reach::Nowhere));
+    }
 
     /// The interface that every network namespace has, with the address that Linux gives it.
     #[test]

@@ -48,6 +48,14 @@ impl Socket {
         })
     }
 
+    /// Opens one for links, addresses and routes.
+    ///
+    /// # Errors
+    /// As [`Socket::open`].
+    pub fn open_route() -> io::Result<Socket> {
+        Socket::open(libc::NETLINK_ROUTE)
+    }
+
     /// Sends a request and waits for its end.
     ///
     /// # Errors

@@ -241,6 +241,82 @@ fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
     }
 }
 
+/// One of two links falls to 0.5 Mbit/s, with a full queue before it: what QUIC sent there goes over the other
+/// as soon as the reader waits for it. MPTCP of the kernel runs beside it for comparison.
+pub(crate) fn a_path_that_falls_does_not_stop_the_other() -> TestResult {
+    let falls = |carriers: &[&str]| -> TestResult<f64> {
+        let wifi = Link {
+            rate: 10,
+            queue: 150_000,
+            ..WIFI
+        };
+        let stage = stage(&[wifi, Link { rate: 10, ..MOBILE }], "")?;
+        let mut document = stage.document(carriers)?;
+        if carriers.len() == 1 {
+            document.connections[0].interfaces = vec!["wlan0".to_owned(), "wwan0".to_owned()];
+            add_subflows(&stage)?;
+        }
+        let slow = Rules {
+            rate: Some(Rate(500_000)),
+            ..Rules::default()
+        };
+        let set = move |lab: &Lab| Ok(lab.link("wifi")?.set_both(&slow)?);
+        let transfer = Transfer::new(document, 16 << 20).verified();
+        let report = transfer.act(Duration::from_secs_f64(FALLS), set).run(&stage)?;
+        let pause = report.longest_pause_after(FALLS);
+        println!(
+            "  {carriers:?}: {:.2} s, longest pause {pause:.2} s, {:?}",
+            report.seconds, report.paths
+        );
+        Ok(pause)
+    };
+    let pause = falls(&["quic:wlan0", "quic:wwan0"])?;
+    match falls(&["mptcp:wlan0"]) {
+        Ok(of_mptcp) => println!("  QUIC {pause:.2} s, MPTCP {of_mptcp:.2} s"),
+        Err(error) => println!("  MPTCP with two subflows was not measured: {error}"),
+    }
+    if pause > 2.0 {
+        return Err(format!("a pause of {pause:.2} s").into());
+    }
+    Ok(())
+}
+
+/// Has the client's kernel open an MPTCP subflow over its second interface.
+fn add_subflows(stage: &Stage) -> TestResult {
+    let client = stage.lab.host("client")?;
+    let second = client
+        .addresses()
+        .iter()
+        .filter(|address| address.is_ipv4())
+        .nth(1);
+    let second = second.ok_or("no second address")?.to_string();
+    for arguments in [
+        vec!["mptcp", "limits", "set", "subflow", "2"],
+        vec!["mptcp", "endpoint", "add", &second, "dev", "wwan0", "subflow"],
+    ] {
+        let status = client.command("ip")?.args(&arguments).status()?;
+        if !status.success() {
+            return Err(format!("ip {arguments:?}: {status}").into());
+        }
+    }
+    Ok(())
+}
+
+/// `all` stands for each interface with a route to the server.
+pub(crate) fn every_interface_with_a_route_is_used() -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    let report = Transfer::new(stage.document(&["tcp:all"])?, 8 << 20)
+        .verified()
+        .run(&stage)?;
+    println!("  {:?} in {:.2} s", report.paths, report.seconds);
+    let mut paths = report.paths.clone();
+    paths.sort();
+    match paths == ["tcp wlan0", "tcp wwan0"] {
+        true => Ok(()),
+        false => Err(format!("{paths:?}").into()),
+    }
+}
+
 /// A translator that takes other ports every 3 s.
 pub(crate) fn rebinding_every_3_s_is_survived() -> TestResult {
     for carrier in ["tcp:wlan0", "mptcp:wlan0"] {

@@ -3,6 +3,7 @@
 mod aggregate;
 mod calls;
 mod conditions;
+mod controllers;
 mod faults;
 mod mptcp;
 mod network;
@@ -31,7 +32,10 @@ const TESTS: &[Test] = tests![
     conditions::overtaken_packets_do_not_stop_quic,
     conditions::a_flapping_path_has_short_gaps,
     conditions::a_rate_that_returns_is_used_again,
+    conditions::every_interface_with_a_route_is_used,
+    conditions::a_path_that_falls_does_not_stop_the_other,
     conditions::rebinding_every_3_s_is_survived,
+    controllers::a_session_sends_no_more_than_plain_tcp,
     mptcp::mptcp_is_used_or_reported_as_absent,
     calls::calls_by_each_carrier_are_measured,
     rdma::works_and_round_trips_of_tcp_are_measured,

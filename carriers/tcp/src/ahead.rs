@@ -1,0 +1,105 @@
+//! The bytes that the kernel keeps unsent: enough for the time until this process runs again, and no more.
+//!
+//! A controller that estimates the path's rate, as BBR does, ignores the samples of a connection that had
+//! nothing to send (draft-cheng-iccrg-delivery-rate-estimation, 3.4). One that runs dry in each round trip gives
+//! it no others: BBR then stays in its start-up for ever, and sends at almost three times the path's rate.
+
+use std::time::Duration;
+
+use hawser_carrier::Statistics;
+use socket2::SockRef;
+
+/// How long the kernel can go on sending after it has asked for more: longer than a busy machine takes to run
+/// the process that writes.
+const LATENESS: Duration = Duration::from_millis(20);
+/// The kernel asks for more when it holds less than a half of TCP_NOTSENT_LOWAT (tcp(7), `__sk_stream_memory_free`).
+const ASKS_AT: u32 = 2;
+/// Bytes that it keeps at least, and at most.
+pub(crate) const LEAST: u32 = 16 << 10;
+const MOST: u32 = 1 << 20;
+
+/// The bytes that one socket's kernel keeps unsent: its TCP_NOTSENT_LOWAT.
+#[derive(Debug)]
+pub(crate) struct Ahead(u32);
+
+impl Ahead {
+    /// A socket that was opened just now.
+    pub(crate) fn new() -> Self {
+        Self(LEAST)
+    }
+
+    /// Sets what suits the connection's present rate.
+    pub(crate) fn follow(&mut self, statistics: &Statistics, socket: &SockRef<'_>) {
+        if let Some(bytes) = self.moves_to(statistics) {
+            // A kernel that refuses keeps what it was given when the socket was opened.
+            if socket.set_tcp_notsent_lowat(bytes).is_ok() {
+                self.0 = bytes;
+            }
+        }
+    }
+
+    /// What is to be set, if it differs from what is by a quarter and more.
+    fn moves_to(&self, statistics: &Statistics) -> Option<u32> {
+        // A window in a round trip is what slow start sends next, whatever was delivered so far.
+        let per_second = |bytes: u64| match statistics.srtt.as_micros() as u64 {
+            0 => 0,
+            micros => bytes.saturating_mul(1_000_000) / micros,
+        };
+        let rate = statistics.rate.max(per_second(statistics.window));
+        let within = rate.saturating_mul(LATENESS.as_micros() as u64) / 1_000_000;
+        let wanted = (within * u64::from(ASKS_AT)).clamp(LEAST.into(), MOST.into()) as u32;
+        (wanted.abs_diff(self.0) > self.0 / 4).then_some(wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection of 100 Mbit/s: its rate, and a window for a round trip of 40 ms.
+    fn fast() -> Statistics {
+        Statistics {
+            srtt: Duration::from_millis(40),
+            window: 500_000,
+            rate: 12_500_000,
+            ..Statistics::default()
+        }
+    }
+
+    #[test]
+    fn half_of_it_lasts_for_twenty_milliseconds() {
+        // 12.5 MB/s for 20 ms is 250,000 bytes.
+        assert_eq!(Ahead::new().moves_to(&fast()), Some(500_000));
+    }
+
+    #[test]
+    fn in_slow_start_the_window_counts() {
+        let start = Statistics {
+            window: 1_000_000,
+            ..fast()
+        };
+        assert_eq!(Ahead::new().moves_to(&start), Some(1_000_000));
+    }
+
+    #[test]
+    fn a_slow_connection_keeps_the_least() {
+        let slow = Statistics {
+            window: 14_480,
+            rate: 62_500,
+            ..fast()
+        };
+        assert_eq!(Ahead::new().moves_to(&slow), None);
+        assert_eq!(Ahead(500_000).moves_to(&slow), Some(16_384));
+    }
+
+    #[test]
+    fn small_changes_are_left_out_and_there_is_a_limit() {
+        let ahead = Ahead(450_000);
+        assert_eq!(ahead.moves_to(&fast()), None);
+        let line = Statistics {
+            rate: 1_250_000_000,
+            ..fast()
+        };
+        assert_eq!(ahead.moves_to(&line), Some(1 << 20));
+    }
+}

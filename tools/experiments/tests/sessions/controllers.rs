@@ -1,0 +1,89 @@
+//! The kernel's congestion controllers below a session: they see what they see below any program that writes
+//! as fast as it can.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use hawser::lab::Direction::Backward;
+use hawser_experiments::{Stage, Transfer};
+use socket2::SockRef;
+
+use crate::TestResult;
+use crate::network::{Link, stage};
+
+const LINK: Link = Link {
+    name: "line",
+    interface: "wlan0",
+    rate: 40,
+    delay: 20.0,
+    // A round trip at its rate.
+    queue: 200_000,
+};
+const BYTES: usize = 20 << 20;
+/// The port of the plain server, which no transfer has.
+const PLAIN: u16 = 4_000;
+
+/// What a session of TCP has the server send is at most a twentieth more than a plain program's.
+pub(crate) fn a_session_sends_no_more_than_plain_tcp() -> TestResult {
+    let mut faults = Vec::new();
+    for controller in ["cubic", "reno", "bbr"] {
+        let stage = stage(&[LINK], "")?;
+        let plain = on_the_wire(&stage, || plain(&stage, controller))?;
+        let session = on_the_wire(&stage, || session(&stage, controller))?;
+        println!("  {controller}: {plain:.3} bytes sent for each by plain TCP, {session:.3} by a session");
+        if session > plain * 1.05 {
+            faults.push(format!("{controller}: {session:.3} instead of {plain:.3}"));
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(faults.join("; ").into()),
+    }
+}
+
+/// Bytes that the server sends for each byte of a transfer.
+fn on_the_wire(stage: &Stage, transfer: impl FnOnce() -> TestResult) -> TestResult<f64> {
+    let link = stage.lab.link("line")?;
+    let before = link.statistics(Backward)?.sent_bytes;
+    transfer()?;
+    Ok((link.statistics(Backward)?.sent_bytes - before) as f64 / BYTES as f64)
+}
+
+fn session(stage: &Stage, controller: &str) -> TestResult {
+    let mut document = stage.document(&["tcp:wlan0"])?;
+    document.tcp.congestion = Some(controller.to_owned());
+    Transfer::new(document, BYTES as u64).run(stage)?;
+    Ok(())
+}
+
+/// The same as `nc` does it.
+fn plain(stage: &Stage, controller: &str) -> TestResult {
+    let (client, server) = (stage.lab.host("client")?, stage.lab.host("server")?);
+    let address = server.ipv4().ok_or("the server has no IPv4 address")?;
+    let listener = server.run(|| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, PLAIN)))??;
+    let give = || -> std::io::Result<()> {
+        let (mut socket, _) = listener.accept()?;
+        SockRef::from(&socket).set_tcp_congestion(controller.as_bytes())?;
+        socket.write_all(&vec![7; BYTES])
+    };
+    let take = || -> std::io::Result<usize> {
+        let mut socket = std::net::TcpStream::connect(SocketAddr::from((address, PLAIN)))?;
+        let (mut buffer, mut all) = (vec![0; 1 << 16], 0);
+        loop {
+            match socket.read(&mut buffer)? {
+                0 => return Ok(all),
+                length => all += length,
+            }
+        }
+    };
+    let came = std::thread::scope(|scope| {
+        let giving = scope.spawn(give);
+        let came = client.run(take);
+        giving.join().map_err(|_| "the server panicked")??;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(came??)
+    })?;
+    match came == BYTES {
+        true => Ok(()),
+        false => Err(format!("{came} bytes came").into()),
+    }
+}
