@@ -222,7 +222,9 @@ impl Session {
     /// have it there clearly sooner, they carry it, and this one gets no more until it has delivered what it holds: MPTCP
     /// does the same with what blocks its window (Raiciu et al., NSDI 2012, 4.2).
     pub(super) fn doubt_if_late(&mut self, slot: usize, now: Instant) {
-        let others = self.live().filter(|(other, path)| *other != slot && path.takes_data(false));
+        let others = self
+            .live()
+            .filter(|(other, path)| *other != slot && path.takes_data(false));
         let soonest = others.map(|(_, path)| path.arrival(now)).min();
         let Some(path) = self.paths[slot].as_mut().filter(|path| path.can_be_doubted()) else {
             return;
