@@ -15,8 +15,8 @@ const LATENESS: Duration = Duration::from_millis(20);
 /// The kernel asks for more when it holds less than a half of TCP_NOTSENT_LOWAT (tcp(7), `__sk_stream_memory_free`).
 const ASKS_AT: u32 = 2;
 /// Bytes that it keeps at least, and at most.
-pub(crate) const LEAST: u32 = 16 << 10;
-const MOST: u32 = 1 << 20;
+pub(crate) const MIN_UNSENT: u32 = 16 << 10;
+const MAX_UNSENT: u32 = 1 << 20;
 
 /// The bytes that one socket's kernel keeps unsent: its TCP_NOTSENT_LOWAT.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Ahead(u32);
 impl Ahead {
     /// A socket that was opened just now.
     pub(crate) fn new() -> Self {
-        Self(LEAST)
+        Self(MIN_UNSENT)
     }
 
     /// Sets what suits the connection's present rate.
@@ -47,7 +47,7 @@ impl Ahead {
         };
         let rate = statistics.rate.max(per_second(statistics.window));
         let within = rate.saturating_mul(LATENESS.as_micros() as u64) / 1_000_000;
-        let wanted = (within * u64::from(ASKS_AT)).clamp(LEAST.into(), MOST.into()) as u32;
+        let wanted = (within * u64::from(ASKS_AT)).clamp(MIN_UNSENT.into(), MAX_UNSENT.into()) as u32;
         (wanted.abs_diff(self.0) > self.0 / 4).then_some(wanted)
     }
 }

@@ -8,7 +8,7 @@ use hawser_carrier::OpenError;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tracing::debug;
 
-use crate::ahead::LEAST;
+use crate::ahead::MIN_UNSENT;
 use crate::options::TcpOptions;
 
 /// Connections that wait to be accepted.
@@ -100,7 +100,7 @@ fn set_all(socket: &SockRef<'_>, options: &TcpOptions) -> Vec<(&'static str, io:
         ("nagle", socket.set_tcp_nodelay(!options.nagle)),
         (
             "not_sent",
-            socket.set_tcp_notsent_lowat(options.not_sent.unwrap_or(LEAST)),
+            socket.set_tcp_notsent_lowat(options.not_sent.unwrap_or(MIN_UNSENT)),
         ),
     ];
     if let Some(timeout) = options.idle_timeout {

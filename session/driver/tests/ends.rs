@@ -140,8 +140,8 @@ async fn carriers_join_an_accepted_session_after_its_server_is_dropped() {
         client.paths().len() == 2 && live(&client) == 1
     })
     .await;
-    let stranger = call(address);
-    let refused = soon("a new session is refused", stranger.next_event()).await;
+    let newcomer = call(address);
+    let refused = soon("a new session is refused", newcomer.next_event()).await;
     assert!(
         matches!(
             &refused,
@@ -152,7 +152,7 @@ async fn carriers_join_an_accepted_session_after_its_server_is_dropped() {
         ),
         "{refused:?}"
     );
-    drop(stranger);
+    drop(newcomer);
     server.close(0).await.unwrap();
     becomes("the listener closes with the last session", 5, || {
         std::net::TcpListener::bind(address).is_ok()

@@ -212,7 +212,7 @@ impl Path {
     }
 
     /// Doubts it: until its transport has delivered what is outstanding now, others carry what it carries.
-    pub(crate) fn doubt(&mut self) {
+    pub(crate) fn mark_doubted(&mut self) {
         self.resent = false;
         self.doubted_until = self.statistics.acked + self.statistics.outstanding();
     }

@@ -246,7 +246,7 @@ impl Session {
             self.notify_blocked_on_memory();
         }
         if let Some(slot) = holder.filter(|_| self.config.reinject) {
-            self.doubt_if_late(slot, now);
+            self.mark_doubted_if_late(slot, now);
         }
     }
 

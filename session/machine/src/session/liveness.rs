@@ -204,7 +204,7 @@ impl Session {
             return;
         }
         let first = path.suspicion.replace(suspicion).is_none();
-        path.doubt();
+        path.mark_doubted();
         let carrier = path.id;
         let greeting = path.state == State::Greeting;
         if first {
@@ -221,7 +221,7 @@ impl Session {
     /// A stream waits for what the carrier in `slot` alone holds, as later bytes arrive by others. If one of them would
     /// have it there clearly sooner, they carry it, and this one gets no more until it has delivered what it holds: MPTCP
     /// does the same with what blocks its window (Raiciu et al., NSDI 2012, 4.2).
-    pub(super) fn doubt_if_late(&mut self, slot: usize, now: Instant) {
+    pub(super) fn mark_doubted_if_late(&mut self, slot: usize, now: Instant) {
         let others = self
             .live()
             .filter(|(other, path)| *other != slot && path.takes_data(false));
@@ -230,7 +230,7 @@ impl Session {
             return;
         };
         if soonest.is_some_and(|here| here + here / 4 < path.arrival(now)) {
-            path.doubt();
+            path.mark_doubted();
             self.resend_all_doubted(now);
         }
     }

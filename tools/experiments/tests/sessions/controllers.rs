@@ -20,7 +20,7 @@ const LINK: Link = Link {
     queue: 200_000,
 };
 /// What a session may send for each byte of a plain program: headers of segments and TLS are less than a hundredth.
-const MOST: f64 = 1.05;
+const MAX_RATIO: f64 = 1.05;
 const BYTES: usize = 20 << 20;
 /// The port of the plain server, which no transfer has.
 const PLAIN: u16 = 4_000;
@@ -34,14 +34,14 @@ pub(crate) fn a_session_sends_no_more_than_plain_tcp() -> TestResult {
         // The best of three: where the machine runs the process too late, its kernel has nothing to send.
         let mut session_sends = f64::INFINITY;
         for _ in 0..3 {
-            if session_sends > plain * MOST {
+            if session_sends > plain * MAX_RATIO {
                 session_sends = session_sends.min(on_the_wire(&stage, || session(&stage, controller))?);
             }
         }
         println!(
             "  {controller}: {plain:.3} bytes sent for each by plain TCP, {session_sends:.3} by a session"
         );
-        if session_sends > plain * MOST {
+        if session_sends > plain * MAX_RATIO {
             faults.push(format!("{controller}: {session_sends:.3} instead of {plain:.3}"));
         }
     }
