@@ -367,7 +367,7 @@ impl<'a> Body<'_, 'a> {
                 return false;
             }
         };
-        let uid = self.aggregate(uid, &Ty::Id);
+        let uid = self.keyed_id(uid);
         let off = self.argument(off, &Ty::uint(64));
         let len = self.expr_as(len, &Ty::uint(32));
         let seg_size = match seg_size {

@@ -84,6 +84,7 @@ pub(crate) const CHAIN_TOO_LARGE: &str = "E0710";
 pub(crate) const ATTACH: &str = "E0711";
 pub(crate) const TOO_MANY_STEPS: &str = "E0712";
 pub(crate) const WHICH_PART: &str = "E0713";
+pub(crate) const NO_CONTEXT: &str = "E0714";
 pub(crate) const REGISTRATION: &str = "E0801";
 pub(crate) const SOURCE: &str = "E0802";
 pub(crate) const SOURCE_TWICE: &str = "E0803";
@@ -629,6 +630,15 @@ one of its type needs none:
     context conn { part cc_t main; part cc_t spare; }
     scratchpad { part cc_sample main; part cc_sample spare; }
     dispatch d { acked -> {take, cubic(main), cubic(spare)}; }",
+    },
+    Code {
+        code: NO_CONTEXT,
+        title: "an instruction about a context that is not there",
+        text: "`notify`, `del_ctx`, `add_id`, `drop_id` and ordered data concern a keyed context: the one that was
+found, or the one that the chain has made. There is none before `new_ctx` in a `no_ctx` processor, in the
+chain of a GLOBAL context's timer, and in chains on GLOBAL contexts alone. A GLOBAL context has neither
+ordered data nor an application, and its id is `NONE`; it has timers, and `raise(ev{…}, g.self)` raises an
+event that concerns no keyed context.",
     },
     Code {
         code: REGISTRATION,

@@ -141,8 +141,12 @@ impl<'a> Body<'_, 'a> {
                 Some(Instr::TimerStop { timer, index })
             }
             ("del_ctx", []) => Some(Instr::DelCtx { on: Base::Keyed }),
-            ("add_id", [id]) => Some(Instr::AddId { id: self.id(id)? }),
-            ("drop_id", [id]) => Some(Instr::DropId { id: self.id(id)? }),
+            ("add_id", [id]) => Some(Instr::AddId {
+                id: self.keyed_id(id)?,
+            }),
+            ("drop_id", [id]) => Some(Instr::DropId {
+                id: self.keyed_id(id)?,
+            }),
             ("raise", [event, target @ ..]) if target.len() <= 1 => {
                 self.raise(event, target.first().copied())
             }
@@ -258,15 +262,37 @@ impl<'a> Body<'_, 'a> {
 
     /// The id of a unit, and the context that it was taken from: `c.self`.
     fn uid(&mut self, e: &'a Expr) -> Option<Uid> {
+        let id = self.keyed_id(e)?;
+        let of = self.named_context(e).map(|(context, _)| context);
+        Some(Uid { id, of })
+    }
+
+    /// An id of a context that has one: a GLOBAL one has none.
+    pub(crate) fn keyed_id(&mut self, e: &'a Expr) -> Option<Place> {
         let id = self.id(e)?;
-        let of = match &e.kind {
+        let named = self.named_context(e).map(|(_, context)| context);
+        let Some(context) = named.filter(|context| self.ck.is_global(*context)) else {
+            return Some(id);
+        };
+        let name = self.ck.module.contexts[context.0 as usize].name.clone();
+        self.error(
+            codes::NO_CONTEXT,
+            e.span,
+            format!("`{name}` is GLOBAL: it has no id"),
+            "expected the id of a context of granularity FLOW or SHARD",
+        );
+        None
+    }
+
+    /// The context that an id is taken from, and its type: `c.self`.
+    fn named_context(&mut self, e: &'a Expr) -> Option<(Place, ir::ContextId)> {
+        match &e.kind {
             ExprKind::Field(base, name) if name.name == "self" => match self.value(base, None) {
-                Value::Place(context) => self.ck.context_of(&context.ty).map(|_| context),
+                Value::Place(place) => self.ck.context_of(&place.ty).map(|context| (place, context)),
                 _ => None,
             },
             _ => None,
-        };
-        Some(Uid { id, of })
+        }
     }
 
     fn address(&mut self, e: Option<&'a Expr>) -> ir::Expr {
@@ -430,7 +456,7 @@ impl<'a> Body<'_, 'a> {
                 ("EOF", []) => return Some(plain(abi::NOTIFY_EOF)),
                 ("CLOSED", []) => return Some(plain(abi::NOTIFY_CLOSED)),
                 ("ACCEPTED", [id]) => {
-                    let id = Some(self.id(id)?);
+                    let id = Some(self.keyed_id(id)?);
                     return Some(Instr::Notify {
                         on,
                         code: abi::NOTIFY_ACCEPTED,

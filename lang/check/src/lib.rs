@@ -11,7 +11,7 @@
 //! * wire: `wire`, `options`, `rules`
 //! * one expression over a program that is stopped: `inspect`
 //! * for editors: `index`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `ids`, `deploy`, `unused`, `lints`, `offload`
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `subjects`, `ids`, `deploy`, `unused`, `lints`, `offload`
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -58,6 +58,7 @@ mod signal;
 mod state;
 mod steps;
 mod stmt;
+mod subjects;
 mod tables;
 mod types;
 mod unused;
@@ -126,6 +127,7 @@ fn pass(checker: &mut Checker<'_>) {
         checker.bind_chains();
         checker.deploy();
         checker.check_effects();
+        checker.check_subjects();
         checker.find_creators();
         checker.check_ids();
     }

@@ -187,11 +187,12 @@ enum {
     HW_QUEUE_RATE, HW_QUEUE_PRIO, HW_QUEUE_RESET, HW_EXTERN, HW_DEL_TX, HW_DEL_RX
 };
 
-/* Kind, subject (0: the keyed context, 1: the fresh one), length of the whole record. */
+/* Kind, subject (0: the keyed context, 1: the fresh one, 2: a GLOBAL one, 3: the one of an id), the index of the GLOBAL
+ * context's type, length of the whole record. */
 typedef struct hw_record {
     uint8_t kind;
     uint8_t on;
-    uint16_t pad;
+    uint16_t global;
     uint32_t len;
 } hw_record;
 

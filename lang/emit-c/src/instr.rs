@@ -91,7 +91,7 @@ impl Emitter<'_> {
             Instr::TimerStart { timer, index, dur } => self.timer_start(s, timer, *index, dur),
             Instr::TimerStop { timer, index } => self.timer(s, "HW_TIMER_STOP", timer, *index, "0"),
             Instr::NewCtx { context } => self.new_context(s, *context),
-            Instr::DelCtx { on } => self.context(s, "HW_DEL_CONTEXT", *on, None),
+            Instr::DelCtx { on } => self.delete(s, *on),
             Instr::AddId { id } => self.alias(s, "HW_ADD_ID", id),
             Instr::DropId { id } => self.alias(s, "HW_DROP_ID", id),
             Instr::Notify {
@@ -116,8 +116,8 @@ impl Emitter<'_> {
         if base == Base::Fresh { "1" } else { self.subject(s) }
     }
 
-    /// Which context a unit or a packet belongs to: `of`, which is the keyed one or the fresh one;
-    /// without it the fresh one once there is one, and the keyed one before.
+    /// Which context a unit, a packet or a further id belongs to: `of`, which is the keyed one or the
+    /// fresh one; without it the fresh one once there is one, and the keyed one before.
     fn owner(&self, s: &Scope, of: Option<&Place>) -> String {
         let Some(context) = of else {
             return if s.slot == Slot::Absent {
@@ -287,21 +287,31 @@ impl Emitter<'_> {
         self.timer(s, "HW_TIMER_START", timer, index, &deadline);
     }
 
-    /// Timers run in the keyed context or in the fresh one: its place determines which.
+    /// Timers run in the context that their place is in.
     fn timer(&mut self, s: &mut Scope, kind: &str, timer: &Place, index: u32, deadline: &str) {
         self.store(s, timer, deadline);
-        let fresh = match timer.base {
-            Base::Fresh => true,
-            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|r| r.kind.is_fresh()),
-            Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => {
-                false
-            }
+        let (fresh, global) = match timer.base {
+            Base::Fresh => (true, None),
+            Base::Global(context) => (false, Some(context)),
+            Base::Ref(n) => match s.refs.get(usize::from(n)) {
+                Some(reference) => (reference.kind.is_fresh(), self.module.global_of(&reference.ty)),
+                None => (false, None),
+            },
+            Base::Local | Base::Event | Base::Keyed | Base::Scratch | Base::Blueprint => (false, None),
         };
         let fields = [
             ("deadline", Field::Value(deadline.to_owned())),
             ("timer", Field::Value(index.to_string())),
         ];
-        self.record(s, kind, if fresh { "1" } else { "0" }, "timer", &fields);
+        match global {
+            Some(context) => {
+                s.out.open("");
+                let record = self.begin(s, kind, "2", "timer", &fields, 0);
+                s.out.line(&format!("{record}->header.global = {};", context.0));
+                s.out.close("");
+            }
+            None => self.record(s, kind, if fresh { "1" } else { "0" }, "timer", &fields),
+        }
     }
 
     /// Makes the reserved slot a context: all defaults, but for the id that the engine put there.
@@ -326,35 +336,47 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Instructions on the context itself.
-    fn context(&mut self, s: &mut Scope, kind: &str, on: Base, id: Option<Field>) {
-        let fields = |context: String| {
-            let id = id.map(|id| ("id", id));
-            id.into_iter()
-                .chain([("context", Field::Value(context))])
-                .collect::<Vec<_>>()
-        };
-        match (on, s.found, s.slot) {
-            (Base::Fresh, _, Slot::Present(context)) => {
-                self.record(s, kind, "1", "context", &fields(context.0.to_string()));
-            }
-            (Base::Fresh, _, Slot::Any | Slot::Absent) => {}
-            (_, Found::Context(context), _) => {
-                self.record(s, kind, "0", "context", &fields(context.0.to_string()));
-            }
-            // What was made, if anything was: then it is known what, for nothing else is made.
-            (_, Found::Any | Found::Nothing, _) => {
-                let context = "run->subject ? run->fresh_type : run->memory->keyed_type - 1";
-                s.out.open("if (run->subject || run->memory->keyed_type != 0)");
-                self.begin(s, kind, "run->subject", "context", &fields(context.into()), 0);
-                s.out.close("");
-            }
+    fn delete(&mut self, s: &mut Scope, on: Base) {
+        match (on, s.slot) {
+            (Base::Fresh, Slot::Any | Slot::Absent) => {}
+            (Base::Fresh, Slot::Present(_)) => self.context(s, "HW_DEL_CONTEXT", "1", None),
+            _ => self.context(s, "HW_DEL_CONTEXT", self.subject(s), None),
         }
     }
 
     fn alias(&mut self, s: &mut Scope, kind: &str, id: &Place) {
         let id = self.id_field(s, id, true);
-        self.context(s, kind, Base::Keyed, Some(id));
+        let on = self.owner(s, None);
+        self.context(s, kind, &on, Some(id));
+    }
+
+    /// Instructions on the context itself: `on` is 1 for the fresh one, 0 for the keyed one, or says which at run time.
+    fn context(&mut self, s: &mut Scope, kind: &str, on: &str, id: Option<Field>) {
+        let (fresh, keyed) = (
+            "run->fresh_type".to_owned(),
+            "run->memory->keyed_type - 1".to_owned(),
+        );
+        let keyed = match s.found {
+            Found::Context(context) => context.0.to_string(),
+            Found::Any | Found::Nothing => keyed,
+        };
+        let context = match on {
+            "0" => keyed,
+            "1" => fresh,
+            either => format!("{either} ? {fresh} : {keyed}"),
+        };
+        let fields: Vec<_> = id.map(|id| ("id", id)).into_iter().collect();
+        let fields = [fields, vec![("context", Field::Value(context))]].concat();
+        if on == "1" || matches!(s.found, Found::Context(_)) {
+            return self.record(s, kind, on, "context", &fields);
+        }
+        let is_there = match on {
+            "0" => "if (run->memory->keyed_type != 0)".to_owned(),
+            either => format!("if ({either} || run->memory->keyed_type != 0)"),
+        };
+        s.out.open(&is_there);
+        self.begin(s, kind, on, "context", &fields, 0);
+        s.out.close("");
     }
 
     fn notify(
@@ -406,7 +428,7 @@ impl Emitter<'_> {
             ("bytes", Field::Value(bytes.to_string())),
         ];
         let fields: Vec<_> = id.into_iter().chain(own).collect();
-        let on = self.subject(s);
+        let on = if target.is_some() { "3" } else { self.subject(s) };
         let at = self.seen_address(s, from);
         s.out.open("");
         let record = self.begin(s, "HW_RAISE", on, "raise", &fields, bytes);
@@ -440,8 +462,8 @@ impl Emitter<'_> {
             .into_iter()
             .chain([("queue", Field::Value(queue.0.to_string()))])
             .collect();
-        let on = self.subject(s);
-        self.record(s, kind, on, "queue", &fields);
+        let on = self.owner(s, None);
+        self.record(s, kind, &on, "queue", &fields);
     }
 
     fn call_extern(&mut self, s: &mut Scope, callee: u32, args: &[Expr]) {

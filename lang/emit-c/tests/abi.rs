@@ -49,7 +49,7 @@ fn layouts() -> Vec<(String, usize)> {
             receive_limit
         }
         Icmp is "hw_icmp" { kind, mtu, icmp_type, icmp_code, pad }
-        RecordHeader is "hw_record" { kind, on, pad, len }
+        RecordHeader is "hw_record" { kind, on, global, len }
         UnitRec is "hw_unit_rec" { header, uid, addr, len, off }
         PacketRec is "hw_packet_rec" {
             header, net, rank, args, queue, blueprint, rules, rule, data_at, bytes

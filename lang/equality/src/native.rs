@@ -10,7 +10,7 @@ use std::ptr;
 
 use hawser_emit_c::abi::{ABI, Entry, Events, Memory, RawPacket, RawProgram, Records, outcome, parse_error};
 use hawser_ir::abi::{
-    Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader,
+    Built, Csum, EventHeader, Icmp, Net, ON_GLOBAL, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader,
     RecordKind, Segment,
 };
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
@@ -250,9 +250,12 @@ pub fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
         let (Some(kind), true) = (RecordKind::from_u8(header.kind), len >= 8 && len <= bytes.len()) else {
             return;
         };
-        // The padding of the header must be zero; a record that has it differs.
-        if header.pad == 0 {
-            out.push(kind, header.on, &header, &bytes[size_of::<RecordHeader>()..len]);
+        let tail = &bytes[size_of::<RecordHeader>()..len];
+        // Only a record about a GLOBAL context names one; any other that does differs.
+        match (header.on, header.global) {
+            (ON_GLOBAL, global) => out.push_global(kind, global, &header, tail),
+            (on, 0) => out.push(kind, on, &header, tail),
+            _ => {}
         }
         bytes = &bytes[len..];
     }

@@ -3,7 +3,7 @@
 use bytemuck::Zeroable;
 use hawser_ir::abi::{
     ContextRec, EventHeader, ExternRec, Id, MAX_RULE_ARGS, MAX_RULES, NotifyRec, ON_FRESH, ON_KEYED,
-    PacketRec, QueueRec, RaiseRec, RecordHeader, RecordKind, SignalRec, TimerRec, UnitRec,
+    ON_TARGET, PacketRec, QueueRec, RaiseRec, RecordHeader, RecordKind, SignalRec, TimerRec, UnitRec,
 };
 use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty, Uid};
 
@@ -53,7 +53,7 @@ impl Machine<'_> {
                 Ok(())
             }
             Instr::DelCtx { on } => {
-                self.context(RecordKind::DelContext, *on, Id::NONE);
+                self.context(RecordKind::DelContext, self.subject(*on), Id::NONE);
                 Ok(())
             }
             Instr::AddId { id } => self.alias(RecordKind::AddId, id),
@@ -183,7 +183,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Timers run in the keyed context or in the fresh one: its place determines which.
+    /// Timers run in the context that their place is in.
     fn timer(&mut self, kind: RecordKind, timer: &Place, index: u32, deadline: u64) -> Result<(), Halt> {
         let loc = self.locate(timer)?;
         self.store_at(loc, &Ty::Timer, deadline);
@@ -193,12 +193,13 @@ impl Machine<'_> {
             timer: index,
             pad: 0,
         };
-        let on = if loc.region == Region::Fresh {
-            ON_FRESH
-        } else {
-            ON_KEYED
-        };
-        self.record(kind, on, &record);
+        match (loc.region, self.records.as_deref_mut()) {
+            (Region::Global(context), Some(records)) => {
+                records.push_global(kind, context as u16, &record, &[]);
+            }
+            (Region::Fresh, _) => self.record(kind, ON_FRESH, &record),
+            _ => self.record(kind, ON_KEYED, &record),
+        }
         Ok(())
     }
 
@@ -224,8 +225,8 @@ impl Machine<'_> {
         self.record(RecordKind::NewContext, ON_FRESH, &record);
     }
 
-    /// Which context a unit or a packet belongs to: `of`, which is the keyed one or the fresh one;
-    /// without it the fresh one once there is one, and the keyed one before.
+    /// Which context a unit, a packet or a further id belongs to: `of`, which is the keyed one or the
+    /// fresh one; without it the fresh one once there is one, and the keyed one before.
     fn owner(&self, of: Option<Loc>) -> u8 {
         match of {
             Some(context) if context.region == Region::Keyed => ON_KEYED,
@@ -246,8 +247,7 @@ impl Machine<'_> {
     }
 
     /// Instructions on the context itself.
-    fn context(&mut self, kind: RecordKind, on: Base, id: Id) {
-        let on = self.subject(on);
+    fn context(&mut self, kind: RecordKind, on: u8, id: Id) {
         let context = if on == ON_FRESH {
             self.setting.fresh
         } else {
@@ -266,7 +266,7 @@ impl Machine<'_> {
 
     fn alias(&mut self, kind: RecordKind, id: &Place) -> Result<(), Halt> {
         let loc = self.locate(id)?;
-        self.context(kind, Base::Keyed, self.id(loc));
+        self.context(kind, self.owner(None), self.id(loc));
         Ok(())
     }
 
@@ -298,12 +298,12 @@ impl Machine<'_> {
 
     fn raise(&mut self, event: EventId, from: &Place, target: Option<&Place>) -> Result<(), Halt> {
         let from = self.locate(from)?;
-        let target = match target {
+        let (on, target) = match target {
             Some(place) => {
                 let loc = self.locate(place)?;
-                self.id(loc)
+                (ON_TARGET, self.id(loc))
             }
-            None => Id::NONE,
+            None => (self.subject(Base::Keyed), Id::NONE),
         };
         let bytes = self.module().event_size(event) as u32;
         let number = std::mem::offset_of!(EventHeader, event);
@@ -314,13 +314,7 @@ impl Machine<'_> {
             event: event.0,
             bytes,
         };
-        self.record_with(
-            RecordKind::Raise,
-            self.subject(Base::Keyed),
-            &record,
-            from,
-            bytes as usize,
-        );
+        self.record_with(RecordKind::Raise, on, &record, from, bytes as usize);
         Ok(())
     }
 
@@ -332,7 +326,7 @@ impl Machine<'_> {
             queue: queue.0,
             pad: 0,
         };
-        self.record(kind, self.subject(Base::Keyed), &record);
+        self.record(kind, self.owner(None), &record);
         Ok(())
     }
 

@@ -483,6 +483,10 @@ impl RecordKind {
 pub const ON_KEYED: u8 = 0;
 /// The record is about the context made by this chain's `new_ctx`.
 pub const ON_FRESH: u8 = 1;
+/// The record is about a `GLOBAL` context: [`RecordHeader::global`] says which. Only timers have such records.
+pub const ON_GLOBAL: u8 = 2;
+/// The record names its context by an id ([`RaiseRec::target`]); `NONE`, which `GLOBAL` contexts have, is no keyed one.
+pub const ON_TARGET: u8 = 3;
 
 /// The first 8 bytes of every record.
 #[repr(C)]
@@ -490,10 +494,10 @@ pub const ON_FRESH: u8 = 1;
 pub struct RecordHeader {
     /// A [`RecordKind`].
     pub kind: u8,
-    /// [`ON_KEYED`] or [`ON_FRESH`].
+    /// The context that the record is about: an `ON_…` constant.
     pub on: u8,
-    /// Zero.
-    pub pad: u16,
+    /// With [`ON_GLOBAL`] the index of the context's type in [`crate::Module::contexts`], otherwise zero.
+    pub global: u16,
     /// Bytes of the whole record, this header included; a multiple of 8.
     pub len: u32,
 }
@@ -615,7 +619,7 @@ pub const NOTIFY_STOPPED: u32 = 8;
 pub struct RaiseRec {
     /// Common header.
     pub header: RecordHeader,
-    /// The context that it is for; `NONE`: the one that the chain ran on, or made.
+    /// With [`ON_TARGET`] the id of the context that the event is for; otherwise `NONE`.
     pub target: Id,
     /// Index in [`crate::Module::events`].
     pub event: u32,

@@ -443,8 +443,8 @@ pub enum Instr {
         queue: QueueId,
         rank: Option<Expr>,
     },
-    /// Stores `now + dur` in the timer's field (`Base` of the context), too: saturating, and at
-    /// least 1, because 0 means "not armed".
+    /// Stores `now + dur` in the timer's field, too: saturating, and at least 1, because 0 means
+    /// "not armed". The field's place says whose timer it is: that of the keyed, the fresh or a `GLOBAL` context.
     TimerStart {
         timer: Place,
         index: u32,
@@ -462,7 +462,8 @@ pub enum Instr {
     },
     /// `on` says which context. Where nothing was found, this and every other instruction speaks of
     /// the fresh context, once there is one ([`crate::abi::ON_FRESH`]). Where one was found, units are
-    /// those of [`Uid::of`], and packets are the fresh context's once there is one.
+    /// those of [`Uid::of`]; packets, what concerns their queues, and further ids are the fresh context's
+    /// once there is one.
     DelCtx {
         on: Base,
     },
@@ -479,6 +480,8 @@ pub enum Instr {
         id: Option<Place>,
         args: Vec<Expr>,
     },
+    /// With a target the event is for the context with that id, for no keyed one where the id is `NONE`;
+    /// without one for that of the chain.
     Raise {
         event: EventId,
         from: Place,

@@ -4,7 +4,7 @@
 
 use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned};
 
-use crate::abi::{EventHeader, Icmp, Net, Op, Packet, RecordHeader, RecordKind};
+use crate::abi::{EventHeader, Icmp, Net, ON_GLOBAL, Op, Packet, RecordHeader, RecordKind};
 use crate::module::{AppOp, ContextId, EventId};
 
 /// Words whose first `used` are in use. What lies beyond has been initialised, and keeps whatever
@@ -233,8 +233,17 @@ impl RecordBuf {
     }
 
     /// Appends a record whose first field is a [`RecordHeader`] and the bytes that follow it;
-    /// fills in kind and length.
+    /// fills in kind, context and length.
     pub fn push<R: Pod>(&mut self, kind: RecordKind, on: u8, record: &R, tail: &[u8]) {
+        self.push_on(kind, (on, 0), record, tail);
+    }
+
+    /// The same for a record about a `GLOBAL` context, given the index of its type.
+    pub fn push_global<R: Pod>(&mut self, kind: RecordKind, global: u16, record: &R, tail: &[u8]) {
+        self.push_on(kind, (ON_GLOBAL, global), record, tail);
+    }
+
+    fn push_on<R: Pod>(&mut self, kind: RecordKind, (on, global): (u8, u16), record: &R, tail: &[u8]) {
         let size = size_of::<R>();
         let total = (size + tail.len()).next_multiple_of(8);
         let room = self.words.take(total / 8);
@@ -243,7 +252,7 @@ impl RecordBuf {
         let header = RecordHeader {
             kind: kind as u8,
             on,
-            pad: 0,
+            global,
             len: total as u32,
         };
         room[..size_of::<RecordHeader>()].copy_from_slice(bytes_of(&header));
@@ -322,13 +331,20 @@ impl<'a> Iterator for Records<'a> {
 pub struct Record<'a> {
     /// What it is.
     pub kind: RecordKind,
-    /// Whom it concerns: `ON_KEYED` or `ON_FRESH`.
+    /// The context that it is about: an `ON_…` constant.
     pub on: u8,
     /// All its bytes, header first.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Record<'a> {
+    /// The `GLOBAL` context that it is about, if it is about one.
+    #[must_use]
+    #[inline]
+    pub fn global(&self) -> Option<ContextId> {
+        (self.on == ON_GLOBAL).then(|| ContextId(self.fixed::<RecordHeader>().global.into()))
+    }
+
     /// Its fixed part; `R` must be the type that [`RecordKind`] names for this kind.
     #[must_use]
     #[inline]

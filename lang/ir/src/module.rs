@@ -616,6 +616,15 @@ pub struct Extern {
 }
 
 impl Module {
+    /// The `GLOBAL` context whose memory has this type, if there is one.
+    #[must_use]
+    pub fn global_of(&self, ty: &Ty) -> Option<ContextId> {
+        let is_it =
+            |context: &Context| context.granularity == Granularity::Global && *ty == Ty::Struct(context.body);
+        let index = self.contexts.iter().position(is_it)?;
+        Some(ContextId(index as u32))
+    }
+
     /// A structure by index.
     #[must_use]
     pub fn structure(&self, id: StructId) -> &Struct {

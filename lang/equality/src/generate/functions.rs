@@ -221,6 +221,8 @@ fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: 
     let listed = !guard && rng.one_in(5);
     let rules = Rules {
         listed,
+        // Most instructions are about a context, which there is not before one is made.
+        emits: !guard && keyed != Keyed::Absent,
         ..processor_rules(guard)
     };
     let mut params = vec![format!("{} ev", plan.records[event].name)];
@@ -286,5 +288,6 @@ fn make_context(body: &mut Body<'_>, record: usize) {
         ));
     }
     body.line(format!("{name} made = new_ctx{{{fields};"));
+    body.rules.emits = true;
     body.know_context("made", record, true);
 }

@@ -34,7 +34,11 @@ impl Body<'_> {
 
     fn instruction_text(&mut self) -> Option<String> {
         let word = Type::Uint(64);
-        let id = |body: &mut Self| body.find(false, &|ty| *ty == Type::Id).map(|v| v.path);
+        // A GLOBAL context has no id of its own.
+        let id = |body: &mut Self| {
+            let found = body.find(false, &|ty| *ty == Type::Id).map(|v| v.path);
+            found.filter(|path| path != "g.self")
+        };
         Some(match self.rng.below(23) {
             0 => {
                 let (size, uid) = (self.size(), id(self)?);
@@ -89,8 +93,9 @@ impl Body<'_> {
             13 | 14 => {
                 let event = self.pick_record(&|kind| kind == Kind::Event("EVENT"))?;
                 let literal = self.record_literal(event);
-                match id(self).filter(|_| self.rng.one_in(2)) {
-                    Some(target) => format!("raise({literal}, {target})"),
+                let target = self.find(false, &|ty| *ty == Type::Id);
+                match target.filter(|_| self.rng.one_in(2)) {
+                    Some(target) => format!("raise({literal}, {})", target.path),
                     None => format!("raise({literal})"),
                 }
             }
@@ -123,7 +128,7 @@ impl Body<'_> {
         Some(match self.rng.below(6) {
             0 => {
                 let id = self.find(false, &|ty| *ty == Type::Id)?;
-                format!("notify(ACCEPTED, {})", id.path)
+                (id.path != "g.self").then(|| format!("notify(ACCEPTED, {})", id.path))?
             }
             1 => format!("notify(FAILED, {})", self.expr(&Type::Uint(32), 2)),
             2 => "notify(FAILED, ETIMEDOUT)".to_owned(),
@@ -213,7 +218,9 @@ impl Body<'_> {
                 self.line(format!("{path}.add({literal});"));
             }
             Type::Data => {
-                if let Some(uid) = self.find(false, &|ty| *ty == Type::Id) {
+                if let Some(uid) = self.find(false, &|ty| *ty == Type::Id)
+                    && uid.path != "g.self"
+                {
                     let off = self.expr(&Type::Uint(64), 1);
                     let (len, size) = (self.rng.below(5000), self.rng.below(1500));
                     self.line(format!("{path} = data({}, {off}, {len}, {size});", uid.path));

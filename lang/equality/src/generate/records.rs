@@ -265,7 +265,8 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         let global = i == 2;
         let count = 5 + rng.below(5);
         let mut declared = fields(plan, rng, "c", &rows, count, 4);
-        let timers = if global { 0 } else { 1 + rng.below(2) };
+        // A timer's event has a keyed context in some chain, because of what its processors are about.
+        let timers = if global { rng.below(2) } else { 1 + rng.below(2) };
         let timers: Vec<String> = (0..timers).map(|t| format!("t{t}")).collect();
         let mut text = format!("context ctx{i} {{\n");
         let mut added = String::new();

@@ -105,7 +105,7 @@ fn malformed_records_are_rejected_and_leave_the_buffer_empty() {
     let record = |kind, len| RecordHeader {
         kind,
         on: 0,
-        pad: 0,
+        global: 0,
         len,
     };
     for (header, len) in [

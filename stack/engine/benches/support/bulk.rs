@@ -104,7 +104,7 @@ const UNIT: UnitRec = UnitRec {
 const HEAD: RecordHeader = RecordHeader {
     kind: 0,
     on: 0,
-    pad: 0,
+    global: 0,
     len: 0,
 };
 

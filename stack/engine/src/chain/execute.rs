@@ -8,8 +8,8 @@ use hawser_ir::ContextId;
 use hawser_ir::EventId;
 use hawser_ir::abi::{
     ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
-    NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec,
-    RecordKind, TimerRec, UnitRec,
+    NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, ON_TARGET, PacketRec, QueueRec,
+    RaiseRec, RecordKind, TimerRec, UnitRec,
 };
 use hawser_ir::buf::{Record, Records};
 use hawser_time::Instant;
@@ -18,7 +18,7 @@ use super::cause::Cause;
 use super::tap::Observer;
 use crate::data::{RecvBuffer, SendBuffer};
 use crate::program::Program;
-use crate::state::{Errno, Flow, ForwardTo, ForwardedEvent, Notice, Pending, Slot, State};
+use crate::state::{Errno, Flow, ForwardTo, ForwardedEvent, Notice, Owner, Pending, Slot, State};
 use crate::tables::Tables;
 
 /// One chain's records being carried out: on what, and what became of it.
@@ -295,17 +295,20 @@ impl Effects<'_> {
 
     fn timer(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &TimerRec = record.view();
-        let slot = self.on(record)?;
-        let kind = self.state.contexts.entry(slot).kind;
-        self.tables.contexts[kind.0 as usize]
-            .timers
-            .get(rec.timer as usize)?;
+        let (kind, owner) = match record.global() {
+            Some(kind) => (kind, Owner::Global(kind.0)),
+            None => {
+                let slot = self.on(record)?;
+                (self.state.contexts.entry(slot).kind, Owner::Context(slot.index))
+            }
+        };
+        let plan = self.tables.contexts.get(kind.0 as usize)?;
+        plan.timers.get(rec.timer as usize)?;
         if record.kind == RecordKind::TimerStart {
-            self.state
-                .timers
-                .start(slot.index, rec.timer, Instant::from_nanos(rec.deadline));
+            let deadline = Instant::from_nanos(rec.deadline);
+            self.state.timers.start(owner, rec.timer, deadline);
         } else {
-            self.state.timers.stop(slot.index, rec.timer);
+            self.state.timers.stop(owner, rec.timer);
         }
         Some(())
     }
@@ -376,13 +379,13 @@ impl Effects<'_> {
     }
 
     /// Without a target the event is for the context that the chain ran on, or made; there is none in
-    /// chains on GLOBAL contexts alone.
+    /// chains on GLOBAL contexts alone. The target `NONE`, which is a GLOBAL context's id, is no keyed context.
     fn raise(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: RaiseRec = record.fixed();
         let bytes = record.tail::<RaiseRec>().get(..rec.bytes as usize)?;
         let plan = self.tables.events.get(rec.event as usize)?;
         let target = match self.on(record) {
-            Some(slot) if rec.target.is_none() => self.state.contexts.first_id(slot),
+            Some(slot) if record.on != ON_TARGET => self.state.contexts.first_id(slot),
             _ => rec.target,
         };
         if plan.size != bytes.len() {

@@ -300,8 +300,8 @@ impl Chains {
         room
     }
 
-    /// Runs a timer's event, for which there is room. `words` is working memory.
-    pub(crate) fn timer_event(&mut self, now: Instant, slot: Slot, event: u16, words: &mut Vec<u64>) {
+    /// Runs the event of a timer of this context, or of a GLOBAL one. There is room for it; `words` is working memory.
+    pub(crate) fn timer_event(&mut self, now: Instant, slot: Option<Slot>, event: u16, words: &mut Vec<u64>) {
         self.memory.begin_input();
         words.clear();
         words.resize(self.tables.events[event as usize].size.div_ceil(8), 0);
@@ -312,7 +312,8 @@ impl Chains {
         };
         set_event_header(bytes, &header);
         // It cannot be denied: there is room, no id is vacant, and only requests are refused.
-        let _ = self.event(now, bytes, Aim::Slot(slot), &Cause::default());
+        let aim = slot.map_or(Aim::Ids(None), Aim::Slot);
+        let _ = self.event(now, bytes, aim, &Cause::default());
         self.run_raised(now, &Cause::default());
     }
 

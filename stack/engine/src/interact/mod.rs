@@ -116,7 +116,9 @@ impl Interactive {
         for record in records.iter().filter(|record| record.kind == RecordKind::Signal) {
             let number = record.view::<SignalRec>().signal as usize;
             let subject = if record.on == ON_FRESH { fresh } else { keyed };
-            let (Some(slot), Some(Signalled { event, scalars })) = (subject, signals.get(number)) else {
+            // Chains on GLOBAL contexts alone signal, too.
+            let flow = subject.map_or(FlowId::ALL, flow_id);
+            let Some(Signalled { event, scalars }) = signals.get(number) else {
                 continue;
             };
             if !source.wants(*event) {
@@ -128,7 +130,7 @@ impl Interactive {
                 *value = at.load(bytes);
             }
             let values = &values[..scalars.len().min(values.len())];
-            source.publish(now, flow_id(slot), *event, values, &mut view);
+            source.publish(now, flow, *event, values, &mut view);
         }
     }
 

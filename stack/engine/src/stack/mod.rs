@@ -51,7 +51,7 @@ use crate::net::{Interface, Steering};
 use crate::program::Program;
 use crate::rand::{Purpose, Rand};
 use crate::scalar;
-use crate::state::{Contexts, Guess, Handles, Packets, Ports, Raised, Regions, State, Timers};
+use crate::state::{Contexts, Guess, Handles, Owner, Packets, Ports, Raised, Regions, State, Timers};
 use crate::tables::{self, Tables};
 use crate::wire::{Caps, Medium, Wire};
 
@@ -165,7 +165,7 @@ impl Stack {
             ports: Ports::new(config.ephemeral, stream(Purpose::Ports))
                 .known_by_port(!tables.udp.is_empty())
                 .steered(steering, with_ports),
-            timers: Timers::new(tables.timers_per_context),
+            timers: Timers::new(tables.contexts.len() as u32, tables.timers_per_context),
             packets: Packets::new(module),
             raised: Raised::default(),
             regions: Regions::default(),
@@ -417,11 +417,16 @@ impl Stack {
         let last = self.chains.state.timers.last_number();
         self.timers_wait = Instant::ORIGIN;
         let mut any = false;
-        while let Some((index, timer)) = self.chains.state.timers.due(now, last) {
-            let contexts = &mut self.chains.state.contexts;
-            let slot = contexts.at(index);
-            let kind = contexts.entry(slot).kind;
-            let (offset, event) = self.chains.tables.contexts[kind.0 as usize].timers[timer as usize];
+        while let Some((owner, timer)) = self.chains.state.timers.due(now, last) {
+            let contexts = &self.chains.state.contexts;
+            let (kind, slot) = match owner {
+                Owner::Global(kind) => (kind, None),
+                Owner::Context(index) => {
+                    let slot = contexts.at(index);
+                    (contexts.entry(slot).kind.0, Some(slot))
+                }
+            };
+            let (offset, event) = self.chains.tables.contexts[kind as usize].timers[timer as usize];
             if !self.chains.room_for_timer(now, event) {
                 self.timers_wait = now + TIMER_RETRY;
                 break;
@@ -429,8 +434,12 @@ impl Stack {
             let state = &mut self.chains.state;
             state.counters.timers += 1;
             // In its own event the timer does not run any more.
-            state.timers.stop(index, timer);
-            scalar::store(&mut state.contexts.bytes_mut(slot)[offset..offset + 8], 0);
+            state.timers.stop(owner, timer);
+            let bytes = match slot {
+                Some(slot) => state.contexts.bytes_mut(slot),
+                None => &mut self.chains.globals[kind as usize],
+            };
+            scalar::store(&mut bytes[offset..offset + 8], 0);
             self.chains.timer_event(now, slot, event, &mut self.work.timer);
             any = true;
         }

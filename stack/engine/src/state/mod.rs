@@ -37,7 +37,7 @@ pub use raised::{ForwardTo, ForwardedEvent};
 pub use regions::Region;
 pub(crate) use regions::{Regions, Span};
 pub(crate) use slot::Slot;
-pub(crate) use timers::Timers;
+pub(crate) use timers::{Owner, Timers};
 
 use crate::config::Limits;
 use crate::counters::Counters;

@@ -16,11 +16,22 @@ const CHILDREN: usize = 4;
 /// Instead of a node: the timer has none.
 const NOWHERE: u32 = u32::MAX;
 
+/// A holder of timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A `GLOBAL` context, by the index of its type.
+    Global(u32),
+    /// A context, by the index of its slot.
+    Context(u32),
+}
+
 /// All timers of a stack.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// Timers per context, at most: a timer's place is `context * per_context + timer`.
+    /// Timers per context, at most: a timer's place is `owner * per_context + timer`, where `GLOBAL` contexts come first.
     per_context: usize,
+    /// Context types, any of which may be `GLOBAL`.
+    types: u32,
     /// By place: the timer's node, while it has one.
     places: Vec<u32>,
     /// Timers that have an entry in the heap.
@@ -61,10 +72,11 @@ impl Entry {
 }
 
 impl Timers {
-    /// No timer, for contexts with at most `per_context` of them.
-    pub(crate) fn new(per_context: usize) -> Timers {
+    /// No timer, for contexts of so many `types` with at most `per_context` of them.
+    pub(crate) fn new(types: u32, per_context: usize) -> Timers {
         Timers {
             per_context,
+            types,
             places: vec![],
             nodes: vec![],
             free: vec![],
@@ -75,8 +87,8 @@ impl Timers {
     }
 
     /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
-    pub(crate) fn start(&mut self, context: u32, timer: u32, deadline: Instant) {
-        let place = self.place(context, timer);
+    pub(crate) fn start(&mut self, owner: Owner, timer: u32, deadline: Instant) {
+        let place = self.place(owner, timer);
         if place >= self.places.len() {
             self.places.resize(place + 1, NOWHERE);
         }
@@ -116,8 +128,8 @@ impl Timers {
     }
 
     /// Disarms a timer; nothing happens when it is not armed.
-    pub(crate) fn stop(&mut self, context: u32, timer: u32) {
-        let place = self.place(context, timer);
+    pub(crate) fn stop(&mut self, owner: Owner, timer: u32) {
+        let place = self.place(owner, timer);
         let node = self
             .places
             .get(place)
@@ -154,7 +166,7 @@ impl Timers {
     /// Disarms all timers of a context.
     pub(crate) fn stop_all(&mut self, context: u32) {
         for timer in 0..self.per_context {
-            self.stop(context, timer as u32);
+            self.stop(Owner::Context(context), timer as u32);
         }
     }
 
@@ -168,7 +180,7 @@ impl Timers {
     ///
     /// A timer armed while others fire gets a deadline not before `now` and a greater number, so
     /// it comes after all those that were due: stopping at the first one is exact.
-    pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(u32, u32)> {
+    pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(Owner, u32)> {
         // No timer is earlier than its entry.
         if self.heap.first()?.deadline > now {
             return None;
@@ -178,10 +190,12 @@ impl Timers {
         let due = top.deadline <= now && top.number <= last;
         due.then(|| {
             let place = self.nodes[top.node as usize].place as usize;
-            (
-                (place / self.per_context) as u32,
-                (place % self.per_context) as u32,
-            )
+            let owner = (place / self.per_context) as u32;
+            let owner = match owner.checked_sub(self.types) {
+                Some(context) => Owner::Context(context),
+                None => Owner::Global(owner),
+            };
+            (owner, (place % self.per_context) as u32)
         })
     }
 
@@ -211,8 +225,13 @@ impl Timers {
         self.heap.first().map(|top| top.deadline)
     }
 
-    fn place(&self, context: u32, timer: u32) -> usize {
-        context as usize * self.per_context + timer as usize
+    #[inline]
+    fn place(&self, owner: Owner, timer: u32) -> usize {
+        let owner = match owner {
+            Owner::Global(kind) => kind as usize,
+            Owner::Context(context) => context as usize + self.types as usize,
+        };
+        owner * self.per_context + timer as usize
     }
 
     fn add_node(&mut self, node: Node) -> u32 {
@@ -296,37 +315,47 @@ mod tests {
         }
     }
 
+    /// The first five are `GLOBAL`.
+    fn owner(number: u32) -> Owner {
+        match number.checked_sub(5) {
+            Some(context) => Owner::Context(context),
+            None => Owner::Global(number),
+        }
+    }
+
     #[test]
     fn agrees_with_a_list() {
         for seed in 0..40 {
             let mut rand = Rand::of(seed);
-            let (mut timers, mut model) = (Timers::new(3), Model::default());
+            let (mut timers, mut model) = (Timers::new(5, 3), Model::default());
             let mut now = Instant::ORIGIN;
             for _ in 0..2000 {
                 let (context, timer) = (rand.below(20) as u32, rand.below(3) as u32);
+                let owner = owner(context);
                 match rand.below(10) {
                     0..6 => {
                         let deadline = now.plus_nanos(rand.below(50));
-                        timers.start(context, timer, deadline);
+                        timers.start(owner, timer, deadline);
                         model.start(context, timer, deadline);
                     }
                     6 => {
-                        timers.stop(context, timer);
+                        timers.stop(owner, timer);
                         model.stop(context, timer);
                     }
                     7 => {
-                        timers.stop_all(context);
+                        let Owner::Context(slot) = owner else { continue };
+                        timers.stop_all(slot);
                         (0..3).for_each(|t| model.stop(context, t));
                     }
                     _ => {
                         now = now.plus_nanos(rand.below(20));
                         let last = timers.last_number();
-                        while let Some((context, timer)) = timers.due(now, last) {
+                        while let Some((due, timer)) = timers.due(now, last) {
                             let first = model.first().expect("the model has a timer, too");
-                            assert_eq!((first.2, first.3), (context, timer), "seed {seed}");
+                            assert_eq!((self::owner(first.2), first.3), (due, timer), "seed {seed}");
                             assert!(first.0 <= now);
-                            timers.stop(context, timer);
-                            model.stop(context, timer);
+                            timers.stop(due, timer);
+                            model.stop(first.2, timer);
                         }
                         assert!(
                             model.first().is_none_or(|t| t.0 > now),
@@ -343,15 +372,16 @@ mod tests {
 
     #[test]
     fn a_timer_armed_while_others_fire_waits_for_the_next_round() {
-        let mut timers = Timers::new(1);
-        timers.start(0, 0, Instant::from_nanos(5));
+        let mut timers = Timers::new(1, 1);
+        let owner = Owner::Context(0);
+        timers.start(owner, 0, Instant::from_nanos(5));
         let last = timers.last_number();
-        assert_eq!(timers.due(Instant::from_nanos(5), last), Some((0, 0)));
-        timers.start(0, 0, Instant::from_nanos(5));
+        assert_eq!(timers.due(Instant::from_nanos(5), last), Some((owner, 0)));
+        timers.start(owner, 0, Instant::from_nanos(5));
         assert_eq!(timers.due(Instant::from_nanos(5), last), None);
         assert_eq!(
             timers.due(Instant::from_nanos(5), timers.last_number()),
-            Some((0, 0))
+            Some((owner, 0))
         );
     }
 }

@@ -103,7 +103,7 @@ const UNIT: UnitRec = UnitRec {
     header: RecordHeader {
         kind: 0,
         on: 0,
-        pad: 0,
+        global: 0,
         len: 0,
     },
     uid: Id::NONE,
@@ -364,7 +364,8 @@ impl Step<'_> {
             event: RAISED.into(),
             bytes,
         };
-        self.out.push(RecordKind::Raise, self.on(), &rec, bytes_of(&ev));
+        let on = if target.is_none() { self.on() } else { ON_TARGET };
+        self.out.push(RecordKind::Raise, on, &rec, bytes_of(&ev));
     }
 }
 

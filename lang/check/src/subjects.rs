@@ -1,0 +1,186 @@
+//! Instructions about the chain's context, where it has none: refused, because they cannot be carried out.
+//!
+//! Every chain is walked in each case that it can meet. An instruction is refused when it has a context in none of
+//! the cases in which it runs. What may have been made on some path counts as there.
+
+use std::collections::{BTreeSet, HashMap};
+
+use hawser_ir::visit;
+use hawser_ir::{
+    Base, Chain, EventKind, FuncId, Granularity, Instr, Module, Processor, Span, Stmt, StmtKind, When,
+};
+use hawser_syntax::Diagnostic;
+
+use crate::bounds::{runs, scenarios};
+use crate::codes;
+use crate::state::{Checker, ast_span};
+
+/// File, first byte, one past the last.
+type At = (u32, u32, u32);
+
+/// A walk over the processors of one case.
+struct Walk<'m> {
+    module: &'m Module,
+    /// A keyed context was found.
+    keyed: bool,
+    /// Whether a context may have been made after a function, by the same before it.
+    known: HashMap<(FuncId, bool, bool), bool>,
+    /// Instructions that have a context in some case.
+    carried_out: BTreeSet<At>,
+    /// Instructions that have none in some case.
+    without: BTreeSet<At>,
+}
+
+impl Checker<'_> {
+    /// Reports instructions about the chain's context that never have one.
+    pub(crate) fn check_subjects(&mut self) {
+        let mut walk = Walk {
+            module: &self.module,
+            keyed: false,
+            known: HashMap::new(),
+            carried_out: BTreeSet::new(),
+            without: BTreeSet::new(),
+        };
+        for (event, chain) in self.module.chains.iter().enumerate() {
+            let has_keyed = may_find(&self.module, event, chain);
+            for case in scenarios(&chain.processors) {
+                let is_found = matches!(case, When::Found(_));
+                if is_found && !has_keyed {
+                    continue;
+                }
+                walk.chain(&chain.processors, case, is_found);
+                // A context of a type that the chain does not ask for is found as well.
+                if case == When::NotFound && has_keyed {
+                    walk.chain(&chain.processors, When::Always, true);
+                }
+            }
+        }
+        let Walk {
+            carried_out, without, ..
+        } = walk;
+        for (file, start, end) in without.difference(&carried_out) {
+            let at = Span {
+                file: *file,
+                start: *start,
+                end: *end,
+            };
+            let message = "an instruction about a context where there is none";
+            self.report(
+                Diagnostic::error(codes::NO_CONTEXT, ast_span(at), message)
+                    .label("its chain has found no keyed context and has made none here")
+                    .hint(
+                        "make the context first, or raise an event for the context: `emit raise(ev{…}, id);`",
+                    ),
+            );
+        }
+    }
+}
+
+/// Whether a chain can have a keyed context: not where GLOBAL contexts' timers alone raise its event, nor
+/// where its processors name GLOBAL contexts and no other.
+fn may_find(module: &Module, event: usize, chain: &Chain) -> bool {
+    if module.events[event].kind == EventKind::Timer {
+        let holds = |context: &&hawser_ir::Context| {
+            let mut timers = context.timers.iter();
+            timers.any(|timer| timer.event.0 as usize == event)
+        };
+        let mut holders = module.contexts.iter().filter(holds);
+        return holders.any(|context| context.granularity != Granularity::Global);
+    }
+    let names_others = chain.creates.is_some() || chain.processors.iter().any(|p| p.when != When::Always);
+    let is_global = |processor: &Processor| {
+        let mut args = processor.args.iter();
+        args.any(|place| matches!(place.base, Base::Global(_)))
+    };
+    names_others || !chain.processors.iter().any(is_global)
+}
+
+impl Walk<'_> {
+    fn chain(&mut self, processors: &[Processor], case: When, keyed: bool) {
+        self.keyed = keyed;
+        let running = processors.iter().filter(|processor| runs(processor.when, case));
+        running.fold(false, |made, processor| self.function(processor.func, made));
+    }
+
+    /// Walks a function; gives whether a context may have been made after it.
+    fn function(&mut self, func: FuncId, made: bool) -> bool {
+        let key = (func, made, self.keyed);
+        if let Some(after) = self.known.get(&key) {
+            return *after;
+        }
+        let module = self.module;
+        let after = self.statements(&module.funcs[func.0 as usize].body, made);
+        self.known.insert(key, after);
+        after
+    }
+
+    fn statements(&mut self, stmts: &[Stmt], made: bool) -> bool {
+        stmts.iter().fold(made, |made, stmt| self.statement(stmt, made))
+    }
+
+    fn statement(&mut self, stmt: &Stmt, mut made: bool) -> bool {
+        visit::own_calls(stmt, |func, _| made = self.function(func, made));
+        match &stmt.kind {
+            StmtKind::Emit(Instr::NewCtx { .. }) => true,
+            StmtKind::Emit(instr) => {
+                if is_about_context(instr) {
+                    let span = (stmt.span.file, stmt.span.start, stmt.span.end);
+                    let seen = match self.keyed || made {
+                        true => &mut self.carried_out,
+                        false => &mut self.without,
+                    };
+                    seen.insert(span);
+                }
+                made
+            }
+            StmtKind::If(_, then, otherwise) => {
+                let then = self.statements(then, made);
+                then | self.statements(otherwise, made)
+            }
+            StmtKind::For { body, .. } => self.statements(body, made),
+            StmtKind::Store(..)
+            | StmtKind::Copy(..)
+            | StmtKind::Init(_)
+            | StmtKind::MakeId(..)
+            | StmtKind::MakeData { .. }
+            | StmtKind::MakeIpv4(..)
+            | StmtKind::Container { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_)
+            | StmtKind::Call(..)
+            | StmtKind::Done
+            | StmtKind::Refuse(_)
+            | StmtKind::Assert(..)
+            | StmtKind::Extract { .. }
+            | StmtKind::SetIds { .. }
+            | StmtKind::PushEvent { .. }
+            | StmtKind::Drop => made,
+        }
+    }
+}
+
+/// Whether an instruction is about the chain's context and does not name it otherwise.
+fn is_about_context(instr: &Instr) -> bool {
+    match instr {
+        Instr::NewTxOrderedData { uid, .. }
+        | Instr::AddTxData { uid, .. }
+        | Instr::TxFlushAndNotify { uid, .. }
+        | Instr::NewRxOrderedData { uid, .. }
+        | Instr::AddRxDataSeg { uid, .. }
+        | Instr::RxFlushAndNotify { uid, .. }
+        | Instr::DelTxOrderedData { uid }
+        | Instr::DelRxOrderedData { uid } => uid.of.is_none(),
+        Instr::DelCtx { .. } | Instr::AddId { .. } | Instr::DropId { .. } | Instr::Notify { .. } => true,
+        Instr::PktGen { .. }
+        | Instr::TimerStart { .. }
+        | Instr::TimerStop { .. }
+        | Instr::NewCtx { .. }
+        | Instr::Raise { .. }
+        | Instr::Signal { .. }
+        | Instr::SetQueueRate { .. }
+        | Instr::SetQueuePrio { .. }
+        | Instr::QueueReset { .. }
+        | Instr::Extern { .. } => false,
+    }
+}
