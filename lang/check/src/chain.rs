@@ -1,6 +1,6 @@
 //! Chains: which processors run on an event, and what their parameters are bound to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hawser_ir as ir;
 use hawser_ir::{Base, Chain, ContextId, EventKind, Granularity};
@@ -18,6 +18,77 @@ use crate::types::Type;
 /// The maximum number of records, and the most of their bytes, that one chain may need.
 const MAX_RECORDS: u64 = 1 << 16;
 const MAX_RECORD_BYTES: u64 = 1 << 24;
+
+/// The maximum number of names that an entry of a dispatch table lists, with those of the chains that it contains.
+const MAX_LISTED: u64 = 1 << 12;
+
+/// How much an entry lists once its named chains are replaced by what they hold.
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    /// So many names, each time that they are listed, and so many chains inside each other.
+    Listed(u64, u32),
+    /// It is being counted already: it contains itself.
+    Circular,
+    /// More chains inside each other than there may be.
+    Deep,
+}
+
+/// The named chains that an entry lists.
+fn inner_chains<'a>(
+    entry: &'a DispatchEntry,
+    named: &HashMap<&'a str, &'a DispatchEntry>,
+) -> impl Iterator<Item = &'a DispatchEntry> {
+    let listed = entry.processors.iter();
+    listed.filter_map(|listed| named.get(listed.name.name.as_str()).copied())
+}
+
+/// Whether a named chain contains itself, however deep.
+fn is_circular<'a>(chain: &'a DispatchEntry, named: &HashMap<&'a str, &'a DispatchEntry>) -> bool {
+    let mut open: Vec<_> = inner_chains(chain, named).collect();
+    let mut seen = HashSet::new();
+    while let Some(inner) = open.pop() {
+        if std::ptr::eq(inner, chain) {
+            return true;
+        }
+        if seen.insert(inner.name.name.as_str()) {
+            open.extend(inner_chains(inner, named));
+        }
+    }
+    false
+}
+
+/// Counts what an entry lists, each named chain once.
+fn size_of<'a>(
+    entry: &'a DispatchEntry,
+    named: &HashMap<&'a str, &'a DispatchEntry>,
+    sizes: &mut HashMap<&'a str, Size>,
+    depth: u32,
+) -> Size {
+    let name = entry.name.name.as_str();
+    if depth > MAX_DEPTH {
+        return Size::Deep;
+    }
+    if entry.is_chain {
+        if let Some(known) = sizes.get(name) {
+            return *known;
+        }
+        sizes.insert(name, Size::Circular);
+    }
+    let mut size = Size::Listed(entry.processors.len() as u64, 0);
+    for inner in inner_chains(entry, named) {
+        size = match (size, size_of(inner, named, sizes, depth + 1)) {
+            (Size::Listed(_, _), Size::Listed(_, MAX_DEPTH..)) => Size::Deep,
+            (Size::Listed(before, outer), Size::Listed(more, inner)) => {
+                Size::Listed(before.saturating_add(more), outer.max(inner + 1))
+            }
+            (_, other @ (Size::Circular | Size::Deep)) | (other, _) => other,
+        };
+    }
+    if entry.is_chain {
+        sizes.insert(name, size);
+    }
+    size
+}
 
 /// A processor of a chain, as its dispatch table has it.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +113,18 @@ impl<'a> Checker<'a> {
         self.chain_spans = vec![None; self.module.events.len()];
         let named = self.named_chains();
         let mut attachments = self.attachments();
+        let mut sizes = HashMap::new();
         for index in 0..self.dispatches.len() {
             if !self.dispatches[index].registered {
                 self.note_idle_table(index, &named);
                 continue;
             }
             for entry in self.dispatches[index].entries {
-                if entry.is_chain {
+                let can_be_flattened = self.can_be_flattened(entry, &named, &mut sizes);
+                if entry.is_chain && can_be_flattened {
                     // Also seen when nothing uses it.
-                    self.flatten(entry, None, &named, 0, &mut Vec::new());
-                } else {
+                    self.flatten(entry, None, &named, &mut Vec::new());
+                } else if can_be_flattened {
                     self.bind_entry(entry, &named, &mut attachments);
                 }
             }
@@ -88,42 +161,58 @@ impl<'a> Checker<'a> {
         named
     }
 
+    /// Whether an entry's named chains can be replaced by what they hold; reports why not.
+    fn can_be_flattened(
+        &mut self,
+        entry: &'a DispatchEntry,
+        named: &HashMap<&'a str, &'a DispatchEntry>,
+        sizes: &mut HashMap<&'a str, Size>,
+    ) -> bool {
+        let name = &entry.name;
+        let diagnostic = match size_of(entry, named, sizes, 0) {
+            Size::Listed(names, _) if names <= MAX_LISTED => return true,
+            Size::Listed(..) => Diagnostic::error(
+                codes::CHAIN_TOO_LARGE,
+                name.span,
+                format!("`{}` lists too much", name.name),
+            )
+            .label(format!(
+                "more than {MAX_LISTED} names, with those of the chains that it contains"
+            ))
+            .hint("a chain that is listed twice runs twice: list it once"),
+            // Of what lists a chain that contains itself, that chain is reported alone.
+            Size::Circular if !is_circular(entry, named) => return false,
+            Size::Circular => {
+                let message = format!("the chain `{}` contains itself", name.name);
+                Diagnostic::error(codes::CHAIN_CYCLE, name.span, message)
+                    .label("expected chains without a circle")
+            }
+            Size::Deep => Diagnostic::error(
+                codes::CHAIN_TOO_LARGE,
+                name.span,
+                format!("`{}` contains chains too deep", name.name),
+            )
+            .label(format!("more than {MAX_DEPTH} chains inside each other")),
+        };
+        self.report(diagnostic);
+        false
+    }
+
     /// The functions of an entry, named chains replaced by what they hold. What states no part of its
-    /// own runs on that of the chain around it.
+    /// own runs on that of the chain around it. The entry [can be flattened](Checker::can_be_flattened).
     fn flatten(
         &mut self,
         entry: &'a DispatchEntry,
         around: Option<&'a Ident>,
         named: &HashMap<&'a str, &'a DispatchEntry>,
-        depth: u32,
         out: &mut Vec<Entry<'a>>,
     ) {
-        if depth > MAX_DEPTH || out.len() > MAX_RECORDS as usize {
-            self.report(
-                Diagnostic::error(
-                    codes::CHAIN_CYCLE,
-                    entry.name.span,
-                    format!("the chain `{}` contains itself", entry.name.name),
-                )
-                .label("expected chains without a circle"),
-            );
-            return;
-        }
         for listed in &entry.processors {
             let name = &listed.name;
             let part = listed.part.as_ref().or(around);
             if let Some(inner) = named.get(name.name.as_str()) {
                 self.note_use(name.span, inner.name.span);
-                let before = self.diagnostics.len();
-                self.flatten(inner, part, named, depth + 1, out);
-                if self.diagnostics.len() > before && depth < MAX_DEPTH {
-                    let circular = self.diagnostics[before..]
-                        .iter()
-                        .any(|d| d.code == codes::CHAIN_CYCLE);
-                    if circular {
-                        return;
-                    }
-                }
+                self.flatten(inner, part, named, out);
                 continue;
             }
             match self.lookup(name) {
@@ -182,7 +271,7 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         let mut funcs = Vec::new();
-        self.flatten(entry, None, named, 0, &mut funcs);
+        self.flatten(entry, None, named, &mut funcs);
         let Some(event) = event else {
             let events = self.module.events.iter().map(|e| e.name.as_str());
             let hint = self.nearest_member(&entry.name.name, events);

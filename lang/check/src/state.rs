@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use hawser_ir as ir;
 use hawser_ir::{BlueprintId, FuncId, StructId, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
-use hawser_syntax::{Diagnostic, Severity, SourceMap};
+use hawser_syntax::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceMap};
 
 use crate::names::Def;
 use crate::types::Type;
@@ -434,6 +434,19 @@ impl<'a> Checker<'a> {
         diagnostics.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
         let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
         diagnostics.retain(|d| !failed || d.severity == Severity::Error);
+        if let Some(first_not_shown) = diagnostics.get(MAX_DIAGNOSTICS) {
+            let (at, count) = (first_not_shown.span, diagnostics.len() - MAX_DIAGNOSTICS);
+            let (severity, what) = match failed {
+                true => (Severity::Error, "errors"),
+                false => (Severity::Warning, "warnings"),
+            };
+            diagnostics.truncate(MAX_DIAGNOSTICS);
+            let rest = Diagnostic::error("E0100", at, format!("{count} {what} more"));
+            let rest = rest
+                .label("from here on they are not shown")
+                .hint("mend the first ones");
+            diagnostics.push(Diagnostic { severity, ..rest });
+        }
         ((!failed).then_some(self.module), diagnostics)
     }
 }

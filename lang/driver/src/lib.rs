@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clip;
 mod inspect;
 mod library;
 mod load;

@@ -6,6 +6,8 @@ use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind, Source
 use hawser_syntax::{Diagnostic, OneLine, Printable, Severity, SourceMap, Span, masked};
 use serde_json::{Value, json};
 
+use crate::clip;
+
 /// All diagnostics with the source around them, and a last line that counts them; nothing when
 /// there are none. No character of a source acts on the terminal; only colours do, where they are
 /// wanted.
@@ -14,6 +16,10 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
     let mut files = Files::new(sources);
     let mut out = Vec::new();
     for diagnostic in diagnostics {
+        if clip::has_long_line(diagnostic, sources) {
+            out.extend(clip::excerpt(diagnostic, sources).bytes());
+            continue;
+        }
         // Writing to memory fails only when a source is missing; then the bare line is better.
         if report(diagnostic, sources, colour)
             .write(&mut files, &mut out)

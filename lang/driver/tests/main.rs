@@ -1,5 +1,6 @@
 //! The tests of this crate as its users see it, in one program: each links everything.
 
+mod bounded;
 mod errata;
 mod files;
 mod hostile;

@@ -2,6 +2,20 @@
 
 use crate::Span;
 
+/// The maximum length in characters of a message, a label or a hint. Names in them come from the source, which may
+/// have a name of a million characters.
+const MAX_CHARACTERS: usize = 400;
+
+/// A text of bounded length; an ellipsis stands for the rest.
+fn brief(text: impl Into<String>) -> String {
+    let mut text = text.into();
+    if let Some((at, _)) = text.char_indices().nth(MAX_CHARACTERS) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -44,7 +58,7 @@ impl Hint {
     #[must_use]
     pub fn replacing(text: impl Into<String>, replacement: impl Into<String>) -> Hint {
         Hint {
-            text: text.into(),
+            text: brief(text),
             replacement: Some(replacement.into()),
         }
     }
@@ -53,7 +67,7 @@ impl Hint {
 impl From<String> for Hint {
     fn from(text: String) -> Hint {
         Hint {
-            text,
+            text: brief(text),
             replacement: None,
         }
     }
@@ -73,7 +87,7 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             span,
-            message: message.into(),
+            message: brief(message),
             label: String::new(),
             related: Vec::new(),
             hint: None,
@@ -92,14 +106,14 @@ impl Diagnostic {
     /// With the label under the span: what was expected.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
-        self.label = text.into();
+        self.label = brief(text);
         self
     }
 
     /// With another place.
     #[must_use]
     pub fn related(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.related.push((span, text.into()));
+        self.related.push((span, brief(text)));
         self
     }
 

@@ -238,7 +238,7 @@ impl Lexer<'_> {
 
     fn line_comment(&mut self) {
         let start = self.at;
-        self.skip_while(|byte| byte != b'\n');
+        self.skip_while(|byte| byte != b'\n' && byte != b'\r');
         let end = start + self.text[start..self.at].trim_end().len();
         self.out.comments.push(Comment {
             start: start as u32,

@@ -21,7 +21,11 @@ impl SourceMap {
     /// Adds a file and returns its number.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> u32 {
         let text = text.into();
-        let behind = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
+        // A carriage return alone ends a line, too: so do old editors, and what shows the lines.
+        let ends_line =
+            |(at, end): &(usize, &str)| *end == "\n" || text.as_bytes().get(at + 1) != Some(&b'\n');
+        let ends = text.match_indices(['\n', '\r']).filter(ends_line);
+        let behind = ends.map(|(at, _)| at as u32 + 1);
         let line_starts = std::iter::once(0).chain(behind).collect();
         self.files.push(SourceFile {
             path: path.into(),

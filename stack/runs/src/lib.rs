@@ -508,6 +508,25 @@ fn observed(
     }
 }
 
+/// Whether a context of a scenario's programs has a field of this name: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+///
+/// # Errors
+/// A program could not be loaded.
+pub fn has_field(
+    programs: &Programs,
+    scenario: &Scenario,
+    wanted: &str,
+) -> Result<bool, hawser_load::LoadError> {
+    let of_hosts = scenario.host.iter().filter_map(|host| host.program.as_ref());
+    for name in of_hosts.chain([&scenario.program]) {
+        let loaded = programs.open(engine(scenario), name)?;
+        if hawser_trace::has_field(loaded.module(), wanted) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Programs by name, with params.
 pub(crate) fn resolver(
     programs: &Programs,

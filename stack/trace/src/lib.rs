@@ -56,5 +56,5 @@ pub use packet::{Decoded, Sent};
 pub use printer::{Form, Print, Printed};
 pub use recorder::Recorder;
 pub use source::{Line, Lines};
-pub use tracer::{Tracer, context};
+pub use tracer::{Tracer, context, has_field};
 pub use value::{Reader, Value};

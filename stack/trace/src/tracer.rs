@@ -465,6 +465,17 @@ pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
     ends(module, id, bytes, name)
 }
 
+/// Whether a context of the program has a field of this name: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+#[must_use]
+pub fn has_field(module: &Module, wanted: &str) -> bool {
+    let member_size = module.member_sizes();
+    let reader = Reader::new(module, &member_size, Instant::ORIGIN);
+    module.contexts.iter().any(|context| {
+        let mut fields = leaves(&reader, context.body).into_iter();
+        fields.any(|field| is_field(wanted, &context.name, &field.name))
+    })
+}
+
 /// A context with this name, and its connection's ends.
 fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
     let ends = module

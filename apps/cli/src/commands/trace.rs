@@ -151,6 +151,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         error: None,
     }));
     let programs = Programs::default().with_native_files(args.native.allow_native);
+    if let Some(field) = &args.field
+        && !sim::has_field(&programs, &scenario, field).map_err(Exit::input)?
+    {
+        return Err(Exit::usage(format!(
+            "no context of the scenario's programs has a field `{field}`"
+        )));
+    }
     if let Some(number) = args.packet {
         if number == 0 {
             return Err(Exit::usage("the first packet of a run is 1, as in its capture"));

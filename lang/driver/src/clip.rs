@@ -1,0 +1,91 @@
+//! Diagnostics of long lines: what is printed for each is bounded, whatever the length of its line.
+
+use std::fmt::Write as _;
+
+use hawser_syntax::{Diagnostic, OneLine, Printable, Severity, SourceMap, Span};
+
+/// The maximum number of bytes of a line that is shown whole.
+const MAX_LINE: usize = 240;
+/// The maximum number of characters that are shown before what is pointed at, and from there on.
+const BEFORE: usize = 40;
+const BEHIND: usize = 80;
+
+/// Whether a diagnostic points at a line that is too long to be shown whole.
+pub(crate) fn has_long_line(diagnostic: &Diagnostic, sources: &SourceMap) -> bool {
+    let related = diagnostic.related.iter().map(|(span, _)| *span);
+    let mut spans = related.chain([diagnostic.span]);
+    spans.any(|span| {
+        let [before, behind] = around(span, sources);
+        before.len() + behind.len() > MAX_LINE || line_behind(span.end, span, sources).len() > MAX_LINE
+    })
+}
+
+/// The diagnostic with what stands around its place.
+pub(crate) fn excerpt(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
+    let severity = match diagnostic.severity {
+        Severity::Error => "Error",
+        Severity::Warning => "Warning",
+    };
+    let mut out = format!(
+        "[{}] {severity}: {}\n",
+        diagnostic.code,
+        OneLine(&diagnostic.message)
+    );
+    let mut show = |span: Span, label: &str| {
+        let (line, column) = sources.line_column(span.file, span.start);
+        let path = OneLine(&sources.file(span.file).path);
+        let [before, behind] = around(span, sources);
+        let skipped = before.chars().count().saturating_sub(BEFORE);
+        let before: String = before.chars().skip(skipped).collect();
+        let shown: String = behind.chars().take(BEHIND).collect();
+        let first = if skipped > 0 { "…" } else { "" };
+        let last = if shown.len() < behind.len() { "…" } else { "" };
+        let text = OneLine(format!("{first}{before}{shown}{last}")).to_string();
+        let indent = OneLine(format!("{first}{before}")).to_string().chars().count();
+        let marks = sources
+            .text(span)
+            .chars()
+            .take(BEHIND)
+            .take_while(|c| *c != '\n')
+            .count()
+            .max(1);
+        // Writing to memory does not fail.
+        _ = writeln!(out, "   ╭─[ {path}:{line}:{column} ]\n   │ {text}");
+        _ = writeln!(
+            out,
+            "   │ {}{} {}",
+            " ".repeat(indent),
+            "─".repeat(marks),
+            Printable(label)
+        );
+    };
+    let label = match diagnostic.label.as_str() {
+        "" => &diagnostic.message,
+        label => label,
+    };
+    show(diagnostic.span, label);
+    for (span, text) in &diagnostic.related {
+        show(*span, text);
+    }
+    if let Some(hint) = &diagnostic.hint {
+        _ = writeln!(out, "   │ Help: {}", Printable(&hint.text));
+    }
+    out + "───╯\n"
+}
+
+/// The line that a place begins in: what stands before the place, and from there on.
+fn around(span: Span, sources: &SourceMap) -> [&str; 2] {
+    let text = sources.file(span.file).text.as_str();
+    let (before, _) = text.split_at(text.floor_char_boundary(span.start as usize));
+    let before = before
+        .rfind(['\n', '\r'])
+        .map_or(before, |end| &before[end + 1..]);
+    [before, line_behind(span.start, span, sources)]
+}
+
+/// What stands from a byte on to the end of its line.
+fn line_behind(byte: u32, span: Span, sources: &SourceMap) -> &str {
+    let text = sources.file(span.file).text.as_str();
+    let (_, behind) = text.split_at(text.floor_char_boundary(byte as usize));
+    behind.split(['\n', '\r']).next().unwrap_or(behind)
+}
