@@ -107,6 +107,8 @@ pub(crate) const CONTEXT_NEVER_MADE: &str = "E0913";
 pub(crate) const DEFAULT_OUTSIDE: &str = "E0914";
 pub(crate) const ASSIGNED_FILL: &str = "E0915";
 pub(crate) const SHRINKING_LIST: &str = "E0916";
+pub(crate) const REPEATED: &str = "E0917";
+pub(crate) const OUT_OF_RANGE: &str = "E0918";
 
 /// All rows, in order of code.
 pub const CODES: &[Code] = &[
@@ -784,6 +786,18 @@ the packet is built. What a chain assigns to it is not sent.",
         text: "A warning: `for (x in list)` counts positions. When an element goes, those behind it move up, and the
 next one is passed over. Leave the loop after the removal, or note what to remove and do it after
 the loop.",
+    },
+    Code {
+        code: REPEATED,
+        title: "the same text twice, without effect",
+        text: "A warning: the second of two equal conditions in a chain of `if` and `else if` never holds, `a && a` is
+`a`, and `c.x = c.x` changes nothing. Something else was probably meant in one of the two places.",
+    },
+    Code {
+        code: OUT_OF_RANGE,
+        title: "a constant that is out of range",
+        text: "A warning: a position beyond a list's size reads as zero and ignores writes, a shift by the width or
+more is taken modulo the width, and a loop from 8 to below 0 takes no round.",
     },
 ];
 

@@ -102,7 +102,9 @@ impl<'a> Body<'_, 'a> {
         };
         match (place.ty.clone(), method.name.as_str(), args) {
             (Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. }, "at", [position]) => {
+                let at = position.span;
                 let position = self.position(position);
+                self.warn_of_position(&position, cap, at);
                 Value::Place(self.element(&place, &elem, cap, Index::At(Box::new(position))))
             }
             (Ty::Sorted { key, .. }, "has", [value]) => {

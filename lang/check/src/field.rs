@@ -212,6 +212,7 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) => match place.ty.clone() {
                 Ty::List { elem, cap } => {
                     let position = self.position(index);
+                    self.warn_of_position(&position, cap, index.span);
                     Value::Place(self.element(&place, &elem, cap, Index::At(Box::new(position))))
                 }
                 Ty::Sorted { elem, cap, key, .. } => {

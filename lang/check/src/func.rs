@@ -388,6 +388,7 @@ impl<'a> Checker<'a> {
             for condition in self.records[record].invariants.clone() {
                 let this = region(Base::Keyed, Ty::Struct(Checker::struct_of(record)));
                 let lowered = Body::over(self, BodyKind::Invariant, this).condition(condition);
+                self.warn_of_constant(&lowered, condition.span);
                 let index = self.assertion(condition.span);
                 self.module.contexts[context as usize]
                     .invariants

@@ -11,7 +11,7 @@
 //! * wire: `wire`, `options`, `rules`
 //! * one expression over a program that is stopped: `inspect`
 //! * for editors: `index`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `subjects`, `ids`, `deploy`, `unused`, `lints`, `offload`
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `subjects`, `ids`, `deploy`, `unused`, `lints`, `mistakes`, `offload`
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -47,6 +47,7 @@ mod instr;
 mod layout;
 mod lints;
 mod loops;
+mod mistakes;
 mod names;
 mod offload;
 mod ops;

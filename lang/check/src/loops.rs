@@ -127,8 +127,15 @@ impl<'a> Body<'_, 'a> {
     ) {
         let [from_at, to_at] = range;
         let (from, to) = (self.value(from_at, None), self.value(to_at, None));
+        let whole = Span {
+            end: to_at.span.end,
+            ..from_at.span
+        };
         let constant_rounds = match (constant(&from), constant(&to)) {
-            (Some(a), Some(b)) => Some((b - a).max(1)),
+            (Some(a), Some(b)) => {
+                self.warn_of_empty_range(a, b, whole);
+                Some((b - a).max(1))
+            }
             _ => None,
         };
         let ty = match (&from, &to) {

@@ -19,8 +19,10 @@ impl<'a> Body<'_, 'a> {
         at: Span,
     ) -> Value {
         match op {
-            Op::And => return self.logical(true, a, b),
-            Op::Or => return self.logical(false, a, b),
+            Op::And | Op::Or => {
+                self.warn_of_repeated_operand(op == Op::And, a, b);
+                return self.logical(op == Op::And, a, b);
+            }
             _ => {}
         }
         let comparison = comparison(op);
@@ -195,7 +197,9 @@ impl<'a> Body<'_, 'a> {
         }
         self.warn_of_narrow(written, &left, &right, want, at);
         let ty = left.ty.clone();
-        let amount = shift_amount(right, ty.width().map_or(64, |(bits, _)| bits));
+        let bits = ty.width().map_or(64, |(bits, _)| bits);
+        self.warn_of_shift(&right, bits, at);
+        let amount = shift_amount(right, bits);
         Value::Scalar(fold::binary(op, left, fold::cast(amount, &ty), ty))
     }
 

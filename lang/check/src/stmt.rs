@@ -111,7 +111,10 @@ impl<'a> Body<'_, 'a> {
         }
         self.warn_of_fill(target);
         match op {
-            None => self.store(&place, value),
+            None => {
+                self.warn_of_own_value(target, value);
+                self.store(&place, value);
+            }
             Some(op) => self.update(place, op, target.span, value),
         }
     }
@@ -306,6 +309,7 @@ impl<'a> Body<'_, 'a> {
 
     fn branch(&mut self, cond: &'a Expr, then: &'a Block, otherwise: Option<&'a Stmt>) {
         let condition = self.if_condition(cond);
+        self.warn_of_repeated_branch(cond, otherwise);
         let ((), then) = self.separately(|body| body.block(then));
         let ((), otherwise) = self.separately(|body| {
             if let Some(stmt) = otherwise {

@@ -85,6 +85,30 @@ fn passing_programs_pass() {
 }
 
 #[test]
+fn programs_that_come_with_hawser_have_no_warnings() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = fs::read_dir(root.join("transports")).expect("the folder is there");
+    let folders = folders.map(|entry| entry.expect("an entry").path());
+    let mut programs = 0;
+    for folder in folders
+        .chain([root.join("examples")])
+        .filter(|path| path.is_dir())
+    {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            if path.extension().is_none_or(|ending| ending != "mtp") || !text.contains("register_ep_chains") {
+                continue;
+            }
+            let compiled = compile(&path);
+            programs += 1;
+            assert!(compiled.diagnostics.is_empty(), "{}", compiled.render(false));
+        }
+    }
+    assert!(programs >= 9, "{programs}");
+}
+
+#[test]
 fn failing_programs_fail_as_expected() {
     let wrong = compare("fail");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,0 +1,131 @@
+//! Constants and repetitions that are legal and hardly meant: warnings, given while statements and expressions
+//! are lowered.
+
+use hawser_ir as ir;
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{BinOp, Expr, ExprKind, Span, Stmt, StmtKind};
+
+use crate::body::Body;
+use crate::codes;
+use crate::state::Checker;
+
+impl Checker<'_> {
+    fn warn(&mut self, code: &'static str, at: Span, message: impl Into<String>, label: impl Into<String>) {
+        self.report(Diagnostic::warning(code, at, message).label(label));
+    }
+
+    /// Whether two pieces of the source read alike, blanks aside.
+    fn reads_alike(&self, a: Span, b: Span) -> bool {
+        let without_blanks = |at: Span| self.sources.text(at).chars().filter(|c| !c.is_whitespace());
+        a != b && without_blanks(a).eq(without_blanks(b))
+    }
+
+    /// A condition of a context or a statement that has one value whatever happens.
+    pub(crate) fn warn_of_constant(&mut self, condition: &ir::Expr, at: Span) {
+        if let ir::ExprKind::Const(value) = condition.kind {
+            let message = format!("a condition that is always {}", value != 0);
+            self.warn(
+                codes::CONSTANT_COMPARISON,
+                at,
+                message,
+                "nothing in it can change",
+            );
+        }
+    }
+}
+
+impl<'a> Body<'_, 'a> {
+    /// The same condition twice in a chain of `if` and `else if`: the second branch never runs.
+    pub(crate) fn warn_of_repeated_branch(&mut self, cond: &'a Expr, mut otherwise: Option<&'a Stmt>) {
+        while let Some(Stmt {
+            kind:
+                StmtKind::If {
+                    cond: later,
+                    otherwise: next,
+                    ..
+                },
+            ..
+        }) = otherwise
+        {
+            if !may_act(later) && self.ck.reads_alike(cond.span, later.span) {
+                let message = "a condition that was tested before";
+                self.ck
+                    .warn(codes::REPEATED, later.span, message, "this branch never runs");
+            }
+            otherwise = next.as_deref();
+        }
+    }
+
+    /// `a && a`, `a || b || a`
+    pub(crate) fn warn_of_repeated_operand(&mut self, is_and: bool, left: &'a Expr, right: &'a Expr) {
+        if may_act(right) {
+            return;
+        }
+        let mut open = vec![left];
+        while let Some(operand) = open.pop() {
+            match &operand.kind {
+                ExprKind::Binary(BinOp::And, a, b) if is_and => open.extend([&**a, &**b]),
+                ExprKind::Binary(BinOp::Or, a, b) if !is_and => open.extend([&**a, &**b]),
+                _ if self.ck.reads_alike(operand.span, right.span) => {
+                    let message = "the same operand twice";
+                    self.ck
+                        .warn(codes::REPEATED, right.span, message, "it changes nothing here");
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `c.x = c.x;`
+    pub(crate) fn warn_of_own_value(&mut self, target: &'a Expr, value: &'a Expr) {
+        if !may_act(value) && self.ck.reads_alike(target.span, value.span) {
+            let message = "an assignment of a place to itself";
+            self.ck
+                .warn(codes::REPEATED, value.span, message, "it changes nothing");
+        }
+    }
+
+    /// A position that no list of this size has.
+    pub(crate) fn warn_of_position(&mut self, position: &ir::Expr, cap: u32, at: Span) {
+        if let ir::ExprKind::Const(value) = position.kind
+            && value >= u64::from(cap)
+        {
+            let label = format!("the list has room for {cap}, the first is at 0");
+            self.ck
+                .warn(codes::OUT_OF_RANGE, at, "a position beyond the list", label);
+        }
+    }
+
+    /// A shift by as many bits as there are, or more.
+    pub(crate) fn warn_of_shift(&mut self, amount: &ir::Expr, bits: u8, at: Span) {
+        if let ir::ExprKind::Const(value) = amount.kind
+            && value >= u64::from(bits)
+        {
+            let label = format!("the left side has {bits} bits; the amount is taken modulo {bits}");
+            self.ck
+                .warn(codes::OUT_OF_RANGE, at, "a shift by the width or more", label);
+        }
+    }
+
+    /// `for (i in 8..0)`
+    pub(crate) fn warn_of_empty_range(&mut self, from: i128, to: i128, at: Span) {
+        if from >= to {
+            let label = format!("counting from {from} to below {to} takes no round");
+            self.ck
+                .warn(codes::OUT_OF_RANGE, at, "a loop that never runs", label);
+        }
+    }
+}
+
+/// Whether an expression calls something, which may act each time.
+fn may_act(e: &Expr) -> bool {
+    let mut open = vec![e];
+    while let Some(e) = open.pop() {
+        if matches!(e.kind, ExprKind::Call { .. }) {
+            return true;
+        }
+        open.extend(e.parts());
+    }
+    false
+}
