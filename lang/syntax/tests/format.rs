@@ -118,3 +118,11 @@ fn an_else_that_does_not_fit_on_its_line_has_its_braces_on_lines_of_their_own() 
     let once = check("an else that does not fit", &text);
     assert!(once.contains("\n    } else {\n        c.a_field"), "{once}");
 }
+
+#[test]
+fn carriage_returns_become_line_feeds() {
+    let text = "// a comment\revent ask : APP_EVENT { }\r\n// another\rcontext conn { uint32 n; }\r";
+    let lines = "// a comment\nevent ask : APP_EVENT { }\n// another\ncontext conn { uint32 n; }\n";
+    assert_eq!(format(text), format(lines));
+    assert!(format(lines).is_ok());
+}

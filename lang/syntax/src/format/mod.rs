@@ -33,6 +33,11 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(crate::parse(text, 0).1);
     }
+    // Line feeds end lines in the one style, and carriage returns do nowhere.
+    if text.contains('\r') {
+        let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+        return format(&lines).map_err(|_| crate::parse(text, 0).1);
+    }
     let mut lexed = crate::lexer::lex(text, 0);
     let lexical = std::mem::take(&mut lexed.diagnostics);
     let (_, roles, diagnostics) = parse_tokens(text, 0, &lexed, lexical);
