@@ -54,6 +54,7 @@ mod ops;
 mod options;
 mod packet;
 mod pkt_gen;
+mod rows;
 mod rules;
 mod signal;
 mod state;
