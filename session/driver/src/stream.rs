@@ -10,7 +10,7 @@ use hawser_time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::error::SessionError;
-use super::shared::{Handle, Inner};
+use super::shared::Handle;
 
 /// One of a session's streams: both halves. A handle of the session: it lasts as long as one of its
 /// streams is held. What was written is still delivered after the stream is dropped, and then its end. One that is

@@ -137,7 +137,7 @@ mod tests {
         assert!(Departures::parse("[[departure]]\nscripts = [\"a\"]").is_err());
         let lenient = Departures::parse("[[lenient]]\ncompare = \"push\"\nreason = \"b\"").expect("a list");
         assert_eq!(
-            lenient.leniency(),
+            lenient.leniency(System::Linux),
             Leniency {
                 push: true,
                 ..Leniency::default()

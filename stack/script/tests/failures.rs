@@ -201,10 +201,7 @@ fn every_comparison_is_made() {
             "+0 `sysctl net.ipv4.tcp_keepalive_intvl=9`\n+0 getsockopt(4, SOL_TCP, TCP_KEEPINTVL, [9], [4]) = 0",
             "",
         ),
-        (
-            "+0 `netstat -an | grep -c LISTEN | grep 1`",
-            "asks the machine",
-        ),
+        ("+0 `netstat -an | grep -c LISTEN | grep 1`", "asks the machine"),
         ("+0 `grep \" 0A \" /proc/net/tcp | grep \":1F90\"`", ""),
         (
             "+0 `grep \" 0A \" /proc/net/tcp | grep \":1F91\"`",
