@@ -24,6 +24,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinSet;
 
@@ -129,8 +130,16 @@ async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) ->
             list(folder, root, &path).unwrap_or_else(|_| text(StatusCode::FORBIDDEN, "cannot read it\n"))
         }
         Ok(Found::Other) => text(StatusCode::FORBIDDEN, "no file that can be read\n"),
+        Err(error) if is_passing(&error) => text(StatusCode::SERVICE_UNAVAILABLE, "try again later\n"),
         Err(_) => text(StatusCode::NOT_FOUND, "not found\n"),
     }
+}
+
+/// Whether a file may be found later: too many are open, memory has run out, or the disk fails.
+fn is_passing(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO]
+        .iter()
+        .any(|passing| error.raw_os_error() == Some(passing.raw_os_error()))
 }
 
 /// The path below the root that a request's path names; none for one that leaves it.

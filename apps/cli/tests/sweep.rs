@@ -393,7 +393,7 @@ fn modules_beside_the_sweep_are_not_imported() {
         &command(&folder, &["--on", "ray"])
             .current_dir(&*folder)
             .env("PYTHONPATH", &*folder)
-            // A cluster that is not there: where Python has Ray, none is started here.
+            // An address without a cluster: where Python has Ray, none is started here.
             .env("RAY_ADDRESS", "127.0.0.1:1")
             .output()
             .expect("hawser starts"),

@@ -55,7 +55,7 @@ impl Listening {
         }
     }
 
-    /// Only the first answer is waited for; a listener that is not there again after a new start is said.
+    /// The listener waits for the first answer alone. It reports when a new start of the process does not listen again.
     pub(crate) fn answer(&self, result: Addresses) {
         if let Err(fault) = &result {
             tracing::warn!(?fault, "an SCTP listener cannot listen");

@@ -315,7 +315,12 @@ impl Shared {
                 Ok(None) if self.table.lock().closing => return Ok(Over::Closed),
                 Ok(None) if is_ready => return Ok(Over::Gone),
                 Ok(None) => return Err(Fault::Start("its process ended at once".into())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // A process that was stopped and goes on is interrupted in the call (signal(7)).
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(error) => return Err(error.into()),
             }
             if !is_ready && started.elapsed() > BEGINNING {

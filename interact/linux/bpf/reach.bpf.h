@@ -77,12 +77,13 @@ static __always_inline int before_adoption(struct tcp_sock *tp, struct adoption 
         return error;
     if (tp->inet_conn.icsk_ca_priv[NOTE_MARK] == NOTE) {
         // A process like this one has the flow, and lives if what it named is offered still. Ours is this process's.
-        if (!is_ours(own) && !choose(tp, own)) {
+        u64 name[2] = {tp->inet_conn.icsk_ca_priv[NOTE_NAME], tp->inet_conn.icsk_ca_priv[NOTE_NAME_END]};
+        // A successor of that name begins anew when it is chosen, and its note is another: then the holder has ended.
+        if (!is_ours(own) && !choose(tp, own) && tp->inet_conn.icsk_ca_priv[NOTE_NAME] == name[0]) {
             adoption->outcome = HELD;
             __builtin_memcpy(adoption->name, own, 16);
             return -16 /* EBUSY */;
         }
-        u64 name[2] = {tp->inet_conn.icsk_ca_priv[NOTE_NAME], tp->inet_conn.icsk_ca_priv[NOTE_NAME_END]};
         if (name[0])
             __builtin_memcpy(own, name, 16);
     }

@@ -345,6 +345,14 @@ impl Kernel {
         result
     }
 
+    /// Forgets what was leased of a flow that our congestion control runs no more.
+    pub(crate) fn forget(&mut self, flow: u64) {
+        self.leases.forget(flow);
+        self.adopted.remove(&flow);
+        // A lease that is absent is over.
+        let _ = self.programs.drop_lease(flow);
+    }
+
     /// Gives a flow back to its own congestion controller before its leases are over.
     ///
     /// # Errors

@@ -529,7 +529,7 @@ one of its type needs none:
     },
     Code {
         code: NO_CONTEXT,
-        title: "an instruction about a context that is not there",
+        title: "an instruction about a context that does not exist",
         text: "`notify`, `del_ctx`, `add_id`, `drop_id` and ordered data concern a keyed context: the one that was
 found, or the one that the chain has made. There is none before `new_ctx` in a `no_ctx` processor, in the
 chain of a GLOBAL context's timer, and in chains on GLOBAL contexts alone. A GLOBAL context has neither

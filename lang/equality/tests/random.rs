@@ -97,8 +97,9 @@ fn with_changed_c(text: &str, from: &str, to: &str) -> Result<(), String> {
 
 const SMALL: &str = "
 event item : EVENT { uint32 value; }
+event added : EVENT { uint32 total; }
 context sum { uint32 total; }
-void add(item ev, sum s) { s.total += ev.value; emit notify(FAILED, s.total); }
+void add(item ev, sum s) { s.total += ev.value; emit raise(added{total: s.total}); }
 dispatch d { item -> {add}; }
 deploy { register_ep_chains(d); register_ctx_spec(sum, GLOBAL); }
 ";
@@ -108,7 +109,7 @@ fn a_fault_in_the_c_is_found_and_named() {
     assert_eq!(with_changed_c(SMALL, "total + ", "total + "), Ok(()));
     let found = with_changed_c(SMALL, "total + ", "total - ").expect_err("the sum is wrong");
     assert!(found.contains("sum.total: "), "{found}");
-    assert!(found.contains("record 0: Notify"), "{found}");
+    assert!(found.contains("record 0: Raise"), "{found}");
 }
 
 #[test]

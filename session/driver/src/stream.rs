@@ -20,6 +20,8 @@ pub struct SessionStream {
     id: u32,
     /// An operation has failed.
     has_failed: bool,
+    /// The end of what is written here is stated: it is delivered, whatever fails later.
+    is_finished: bool,
 }
 
 /// The code of a stream that is dropped after an error.
@@ -31,6 +33,7 @@ impl SessionStream {
             shared,
             id,
             has_failed: false,
+            is_finished: false,
         }
     }
 
@@ -173,14 +176,18 @@ impl AsyncWrite for SessionStream {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
         let result = inner.session.finish(self.id, now);
         inner.kick();
         match result {
             // A stream that is over was finished before.
-            Ok(()) | Err(StreamError::Unknown(_)) => Poll::Ready(Ok(())),
+            Ok(()) | Err(StreamError::Unknown(_)) => {
+                drop(inner);
+                self.is_finished = true;
+                Poll::Ready(Ok(()))
+            }
             Err(error) => Poll::Ready(Err(inner.fault(error).into())),
         }
     }
@@ -193,7 +200,7 @@ impl Drop for SessionStream {
         inner.held.remove(&self.id);
         inner.readers.remove(&self.id);
         inner.writers.remove(&self.id);
-        if self.has_failed || std::thread::panicking() {
+        if !self.is_finished && (self.has_failed || std::thread::panicking()) {
             // A stream that is over has nothing to reset.
             let _ = inner.session.reset(self.id, FAILED, now);
         }

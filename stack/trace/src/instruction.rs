@@ -2,8 +2,8 @@
 
 use hawser_ir::abi::{
     ContextRec, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
-    NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec,
-    RecordKind, SignalRec, TimerRec, UnitRec,
+    NOTIFY_MESSAGE, NOTIFY_RESET, NOTIFY_STOPPED, NotifyRec, ON_FRESH, ON_GLOBAL, PacketRec, QueueRec,
+    RaiseRec, RecordKind, SignalRec, TimerRec, UnitRec,
 };
 use hawser_ir::buf::Record;
 use hawser_ir::{ContextId, Ty};
@@ -41,7 +41,14 @@ pub(crate) fn describe(
     keyed: Option<Subject>,
     fresh: Option<Subject>,
 ) -> (&'static str, Arguments) {
-    let on = if record.on == ON_FRESH { fresh } else { keyed };
+    let on = match record.on {
+        ON_FRESH => fresh,
+        ON_GLOBAL => record.global().map(|context| Subject {
+            context,
+            id: Id::NONE,
+        }),
+        _ => keyed,
+    };
     match record.kind {
         RecordKind::NewTx => unit("new_tx_ordered_data", record, on, &["size"]),
         RecordKind::AddTx => unit("add_tx_data", record, on, &["len"]),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hawser_engine::TapEvent;
 use hawser_ir::ContextId;
-use hawser_ir::abi::{ON_FRESH, Outcome, RecordKind, TimerRec};
+use hawser_ir::abi::{ON_FRESH, ON_GLOBAL, Outcome, RecordKind, TimerRec};
 use parking_lot::Mutex;
 
 use crate::event::Show;
@@ -112,11 +112,11 @@ fn timers<'a>(host: &'a str, shown: &'a TapEvent<'_>) -> impl Iterator<Item = Ti
     let sets = |kind| matches!(kind, RecordKind::TimerStart | RecordKind::TimerStop);
     let set = shown.records.iter().filter(move |record| sets(record.kind));
     set.filter_map(move |record| {
-        let on = if record.on == ON_FRESH {
-            shown.fresh
-        } else {
-            shown.context
+        let on = match record.on {
+            ON_FRESH => shown.fresh.map(|(context, _)| context),
+            ON_GLOBAL => record.global(),
+            _ => shown.context.map(|(context, _)| context),
         };
-        Some((host.to_owned(), on?.0, record.fixed::<TimerRec>().timer))
+        Some((host.to_owned(), on?, record.fixed::<TimerRec>().timer))
     })
 }

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -17,6 +18,8 @@ use crate::netlink::interfaces::{self, Report};
 
 /// The most bytes of a device's name in the name of a claim.
 const MAX_DEVICE: usize = 48;
+/// The pause before a claim that is bound is asked again whether it listens.
+const LISTENING: Duration = Duration::from_millis(5);
 
 /// The right to an address on a device, as long as it lives.
 #[derive(Debug)]
@@ -60,13 +63,18 @@ impl Claim {
     }
 }
 
-/// Whether the process behind a claim is of this user or of root. One that does not answer counts.
+/// Whether the process behind a claim is of this user or of root. An honest one listens at once after it has bound;
+/// another user's could refuse for ever, and does not count.
 fn is_trusted(name: &SocketAddrUnix) -> bool {
-    let Ok(socket) = stream() else { return true };
-    match connect(&socket, name).and_then(|()| socket_peercred(&socket)) {
-        Ok(peer) => peer.uid.is_root() || peer.uid == rustix::process::geteuid(),
-        Err(_) => true,
+    for _ in 0..10 {
+        let Ok(socket) = stream() else { return true };
+        match connect(&socket, name).and_then(|()| socket_peercred(&socket)) {
+            Ok(peer) => return peer.uid.is_root() || peer.uid == rustix::process::geteuid(),
+            Err(rustix::io::Errno::CONNREFUSED) => std::thread::sleep(LISTENING),
+            Err(_) => return true,
+        }
     }
+    false
 }
 
 fn stream() -> rustix::io::Result<OwnedFd> {
@@ -98,15 +106,17 @@ mod tests {
 
     #[test]
     fn an_address_on_a_device_is_claimed_once_at_a_time() {
+        // All processes of a network namespace share these names.
+        let device = format!("claimed{}", std::process::id());
         let address = IpAddr::from([192, 0, 2, 77]);
-        let first = Claim::new("claimed0", address).expect("it is free");
-        let again = Claim::new("claimed0", address);
+        let first = Claim::new(&device, address).expect("it is free");
+        let again = Claim::new(&device, address);
         assert!(matches!(again, Err(ClaimError::Taken)), "{again:?}");
-        let beside = Claim::new("claimed0", IpAddr::from([192, 0, 2, 78]));
-        let elsewhere = Claim::new("claimed1", address);
+        let beside = Claim::new(&device, IpAddr::from([192, 0, 2, 78]));
+        let elsewhere = Claim::new(&format!("{device}b"), address);
         assert!(beside.is_ok() && elsewhere.is_ok());
         drop(first);
-        assert!(Claim::new("claimed0", address).is_ok());
+        assert!(Claim::new(&device, address).is_ok());
         let long =
             "dpdk-device-with-a-name-that-is-longer-than-an-abstract-socket-takes,iface=hawser0,queues=4";
         assert!(Claim::new(long, address).is_ok());

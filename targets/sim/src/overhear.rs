@@ -156,11 +156,11 @@ impl Beside {
             is_sent,
             text,
         } = self.first.as_ref()?;
-        let way = if *is_sent { "sent" } else { "received" };
+        let direction = if *is_sent { "sent" } else { "received" };
         let seconds = (*at - START).as_secs_f64();
         let count = self.stack.counters().asserts;
         Some(format!(
-            "watcher of host {}: false at {seconds:.9} s, of packet {packet} that it {way}: `{text}` ({count} false in all)",
+            "watcher of host {}: false at {seconds:.9} s, of packet {packet} that it {direction}: `{text}` ({count} false in all)",
             self.host.escape_debug()
         ))
     }

@@ -166,7 +166,7 @@ pub(crate) struct Attached {
 
 impl Attached {
     /// Whether the program still gets the interface's frames: root may detach it, and then the link has no
-    /// interface any more.
+    /// interface any more. A question that the kernel refuses to answer says nothing against it.
     #[allow(unsafe_code)] // It calls libbpf: libbpf-rs reads no link that it has not made.
     pub(crate) fn is_in_force(&self) -> bool {
         let mut info = bpf_link_info::default();
@@ -174,7 +174,7 @@ impl Attached {
         // SAFETY: both are writable, and the kernel writes so many bytes of the first.
         let result = unsafe { bpf_link_get_info_by_fd(self.link.as_raw_fd(), &mut info, &mut length) };
         // SAFETY: the link is of the kind XDP, and all bits of its part are a number.
-        result == 0 && unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
+        result != 0 || unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
     }
 }
 

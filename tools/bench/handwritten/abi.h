@@ -27,7 +27,7 @@ typedef hw_events events_t;
 typedef hw_packet packet_t;
 typedef hw_built built_t;
 
-enum { ON_KEYED, ON_FRESH };
+enum { ON_KEYED, ON_FRESH, ON_GLOBAL, ON_TARGET };
 enum { NOTE_CONNECTED = 1, NOTE_EOF, NOTE_CLOSED, NOTE_ACCEPTED, NOTE_FAILED };
 
 #define REFUSE(code) HW_OUTCOME(HW_REFUSED, code)

@@ -58,6 +58,7 @@ static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const child
 
 static inline void raise_child(run_ctx *r, enum event event, const connection_t *c) {
     raise_rec *rec = append(r, HW_RAISE, sizeof *rec + sizeof(child_t));
+    rec->header.on = ON_TARGET;
     rec->target = c->parent;
     rec->event = event;
     rec->bytes = sizeof(child_t);

@@ -1,9 +1,12 @@
 //! `hawser cat`: connects standard input and output with those of the other side.
 
-use hawser::session::{Session, SessionStream};
+use std::time::Duration;
+
+use hawser::session::{INTERRUPTED, Session, SessionStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Interrupts;
 use crate::session::{CodeArgs, Met, Opening, SessionArgs, exchange, runtime};
 
 /// Connect standard input and output with those of the other side, over every path at once
@@ -25,20 +28,29 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let session = match Opening::arrange_any(&args.session, &args.code, "hawser cat", false).await? {
-            Met::Opening(opening) => opening.next().await?,
-            Met::Plain(stream) => return exchange(*stream).await,
+        let interrupts = Interrupts::new()?;
+        let arranged = Opening::arrange_any(&args.session, &args.code, "hawser cat", false);
+        let session = match interrupts.end(arranged).await? {
+            Met::Opening(opening) => interrupts.end(opening.next()).await?,
+            Met::Plain(stream) => return interrupts.end(exchange(*stream)).await,
         };
-        let _kept = tokio::try_join!(speak(&session), listen(&session))?;
-        // Both sides have sent all; whoever closes first is right.
-        let _ = session.close(0).await;
-        Ok(())
+        let work = async {
+            let kept = tokio::try_join!(speak(&session), listen(&session));
+            // Both sides have sent all, and whichever closes first is right; or one has failed, and the other learns
+            // of it by the code.
+            let code = if kept.is_ok() { 0 } else { INTERRUPTED };
+            let _ = tokio::time::timeout(CLOSING, session.close(code)).await;
+            kept.map(|_| ())
+        };
+        interrupts.end_session(&session, work).await
     });
     // A thread may still be waiting for standard input.
     runtime.shutdown_background();
     outcome
 }
 
+/// The time that the close of a session has to reach the peer.
+const CLOSING: Duration = Duration::from_secs(30);
 /// The code of a stream whose input could not be read to its end.
 const INPUT_FAILED: u64 = 1;
 

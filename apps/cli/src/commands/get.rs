@@ -61,10 +61,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
 async fn download(args: &Args, path: &Path, remote: SocketAddr, interrupts: &Interrupts) -> Outcome {
     let network = args.device.start()?;
     let begin = Instant::now();
-    let stream = network
-        .connect(remote)
-        .await
-        .map_err(|e| Exit::network(format!("cannot connect to {remote}: {e}")))?;
+    let connecting = async {
+        let stream = network.connect(remote).await;
+        stream.map_err(|e| Exit::network(format!("cannot connect to {remote}: {e}")))
+    };
+    let stream = interrupts.end(connecting).await?;
     let connect = begin.elapsed();
     let probe = stream.probe();
     let bar = progress::bytes(true, "", None);

@@ -72,7 +72,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     one.intake.check()?;
     runtime()?.block_on(async {
         let interrupts = Interrupts::new()?;
-        let opening = Opening::arrange(&args.session, &args.code, "hawser send FILE", args.json).await?;
+        let arranged = Opening::arrange(&args.session, &args.code, "hawser send FILE", args.json);
+        let opening = interrupts.end(arranged).await?;
         if args.keep {
             one.go_on(&opening, &interrupts).await
         } else {

@@ -43,7 +43,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;
     runtime()?.block_on(async {
         let interrupts = Interrupts::new()?;
-        let opening = Opening::arrange(&args.session, &args.code, "hawser recv", args.json).await?;
+        let arranged = Opening::arrange(&args.session, &args.code, "hawser recv", args.json);
+        let opening = interrupts.end(arranged).await?;
         let session = interrupts.end(opening.next()).await?;
         interrupts
             .end_session(&session, transfer(args, &session, length))

@@ -68,7 +68,7 @@ impl Root {
     /// Opens a folder.
     ///
     /// # Errors
-    /// It is not there, is no folder, or may not be read.
+    /// The path does not exist, is no folder, or may not be read.
     pub(crate) fn open(path: &Path, policy: Exposure) -> io::Result<Root> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use libc::c_long;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -88,6 +88,10 @@ pub(crate) fn confine() -> io::Result<()> {
         (Resource::Core, 0),
         (Resource::Nproc, 0),
     ] {
+        // A limit that is lower stays: it cannot be raised.
+        let limit = getrlimit(resource)
+            .maximum
+            .map_or(limit, |maximum| maximum.min(limit));
         let limit = Rlimit {
             current: Some(limit),
             maximum: Some(limit),

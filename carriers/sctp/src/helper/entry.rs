@@ -42,6 +42,17 @@ extern "C" fn enter() {
 }
 
 fn run(setup: &Setup) -> i32 {
+    // The program alone ends its process, when it has taken leave of its peers: by the end of the pair of sockets.
+    for signal in [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGPIPE,
+    ] {
+        // SAFETY: it sets a disposition; no handler runs.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
     let count = 1 + RawFd::from(setup.v4) + RawFd::from(setup.v6);
     // SAFETY: the program has opened so many descriptors for the process, which owns them from here on; the
     // call closes those that it has inherited beside them.

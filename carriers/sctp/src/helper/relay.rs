@@ -18,6 +18,8 @@ use crate::protocol::{Cause, Report, View};
 
 /// Bytes that are read at once from the program.
 const READ: usize = 16_384;
+/// The time that an association goes on without an acknowledgement once the program has let go of it.
+const PARTING: Duration = Duration::from_secs(10);
 /// The interval at which the program is told of changes while bytes are under way.
 const INTERVAL: Duration = Duration::from_millis(25);
 /// The share of this interval that each association takes for its report.
@@ -68,7 +70,7 @@ impl Relay {
         association: Association,
         stream: OwnedFd,
         reports: Reports,
-        patience: Duration,
+        idle_timeout: Duration,
     ) -> io::Result<Self> {
         let stream = std::os::unix::net::UnixStream::from(stream);
         stream.set_nonblocking(true)?;
@@ -84,7 +86,7 @@ impl Relay {
             finished: false,
             ended: false,
             last: None,
-            progress: Progress::new(patience),
+            progress: Progress::new(idle_timeout),
         })
     }
 
@@ -113,6 +115,8 @@ impl Relay {
     /// The cause, if the association is over and the program has not ended it.
     async fn carry(&mut self, end: &mut End) -> Option<Cause> {
         let (mut dropped, mut over) = (false, false);
+        // Once the program has let go: the bytes that were acknowledged, and since when no more were.
+        let mut parting: Option<(u64, Instant)> = None;
         while !(dropped && over) {
             let wait = if self.progress.waits() {
                 interval()
@@ -149,6 +153,16 @@ impl Relay {
                     self.report_view();
                     let now = Instant::now();
                     let statistics = self.last.as_ref().map(|view| &view.statistics);
+                    let acknowledged = statistics.map_or(0, |statistics| statistics.acked);
+                    match parting {
+                        Some((before, since)) if before == acknowledged => {
+                            if now.duration_since(since) >= PARTING {
+                                self.association.abort();
+                                return None;
+                            }
+                        }
+                        _ => parting = dropped.then_some((acknowledged, now)),
+                    }
                     if statistics.is_some_and(|statistics| self.progress.has_stalled(now, statistics)) {
                         tracing::debug!(id = self.id, "an association makes no progress");
                         self.association.abort();
@@ -274,7 +288,7 @@ fn interval() -> Duration {
 /// usrsctp can stop an association for good under heavy losses: data is outstanding, no timer runs for it,
 /// and heartbeats are answered.
 struct Progress {
-    patience: Duration,
+    idle_timeout: Duration,
     /// Bytes are under way, or were a moment ago.
     waiting: bool,
     acked: u64,
@@ -282,9 +296,9 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(patience: Duration) -> Self {
+    fn new(idle_timeout: Duration) -> Self {
         Self {
-            patience,
+            idle_timeout,
             waiting: true,
             acked: 0,
             since: None,
@@ -301,7 +315,7 @@ impl Progress {
         if !is_under_way || statistics.acked != self.acked {
             (self.acked, self.since) = (statistics.acked, None);
         }
-        is_under_way && now.duration_since(*self.since.get_or_insert(now)) >= self.patience
+        is_under_way && now.duration_since(*self.since.get_or_insert(now)) >= self.idle_timeout
     }
 }
 

@@ -138,7 +138,7 @@ impl Service {
         }
     }
 
-    fn listen(&mut self, id: u64, listener: Listener, patience: Duration) {
+    fn listen(&mut self, id: u64, listener: Listener, idle_timeout: Duration) {
         let end = self.expect(id);
         let (offer, offers) = mpsc::unbounded_channel();
         self.offers.insert(id, offer);
@@ -146,7 +146,7 @@ impl Service {
             id,
             addresses: listener.local(),
         });
-        tokio::spawn(accept(listener, offers, end, patience, self.reports.clone()));
+        tokio::spawn(accept(listener, offers, end, idle_timeout, self.reports.clone()));
     }
 }
 
@@ -176,7 +176,7 @@ async fn accept(
     listener: Listener,
     mut offers: mpsc::UnboundedReceiver<Offer>,
     mut listening: End,
-    patience: Duration,
+    idle_timeout: Duration,
     reports: Reports,
 ) {
     while let Some((id, stream, end)) = offers.recv().await {
@@ -184,7 +184,7 @@ async fn accept(
             association = next_association(&listener) => association,
             _ = listening.changed() => return,
         };
-        match Relay::new(id, association, stream, reports.clone(), patience) {
+        match Relay::new(id, association, stream, reports.clone(), idle_timeout) {
             Ok(relay) => drop(tokio::spawn(relay.run(end))),
             Err(error) => reports.send(&Report::Failed {
                 id,

@@ -86,7 +86,7 @@ pub(crate) fn an_abort_is_an_error() -> TestResult {
 }
 
 /// A program that is killed leaves its SCTP process a moment, which tells peers.
-pub(crate) fn peers_of_a_killed_program_are_told() -> TestResult {
+pub(crate) fn peers_of_a_killed_program_are_notified() -> TestResult {
     let lab = two_links(TEN)?;
     let sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
     let mut sender = Peer::start(&lab, "client", &format!("send {BOTH} bytes=100000000"))?;

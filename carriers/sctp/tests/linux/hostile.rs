@@ -38,7 +38,7 @@ pub(crate) fn a_parameter_without_length_ends_no_client() -> TestResult {
 
 /// A process that is killed is started again, with its port and its listener.
 pub(crate) fn a_process_that_ends_is_started_again() -> TestResult {
-    serves_after("KILL", Duration::from_secs(5))
+    serves_after("KILL", Duration::from_secs(15))
 }
 
 /// A process that gives no sign of life for 5 s is ended, and started again.

@@ -27,7 +27,7 @@ const TESTS: &[Test] = tests![
     faults::nobody_is_there,
     faults::the_peer_vanishes,
     faults::an_abort_is_an_error,
-    faults::peers_of_a_killed_program_are_told,
+    faults::peers_of_a_killed_program_are_notified,
     faults::addresses_and_ports_are_checked,
     hostile::a_parameter_without_length_ends_no_server,
     hostile::a_parameter_without_length_ends_no_client,

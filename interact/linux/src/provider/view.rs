@@ -109,6 +109,9 @@ impl View {
             .collect();
         self.set
             .retain(|(of, _), _| lost.iter().all(|(flow, _)| flow != of));
+        for (flow, _) in &lost {
+            self.kernel.forget(*flow);
+        }
         lost
     }
 

@@ -242,6 +242,8 @@ fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: 
         Keyed::Any => {}
     }
     if with_global {
+        // In a chain that names GLOBAL contexts alone there is no keyed one.
+        body.rules.emits &= keyed != Keyed::Any;
         params.push(format!("{} g", body.plan.records[contexts[0]].name));
         body.know_context("g", contexts[0], !guard);
     }

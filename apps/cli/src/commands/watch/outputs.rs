@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use hawser::interact::diagram::{Diagram, draw};
 use hawser::interact::qlog::{Document, Exporter, Sequence};
 use hawser::interact::record::{Header, Line, Sample, What};
+use hawser::lang::Printable;
 use serde_json::Value;
 
 use crate::exit::Exit;
@@ -127,7 +128,7 @@ impl Qlog {
 
     fn record(&mut self, record: &Value) -> Result<(), Exit> {
         self.sink.write(&[SEPARATOR])?;
-        self.sink.write(record.to_string().as_bytes())?;
+        self.sink.write(Printable(record).to_string().as_bytes())?;
         self.sink.write(b"\n")
     }
 
@@ -135,7 +136,8 @@ impl Qlog {
         let mut dropped = self.exporter.dropped();
         if let Form::Document(Some(document)) = self.form {
             dropped += document.dropped();
-            self.sink.write(document.finish().to_string().as_bytes())?;
+            self.sink
+                .write(Printable(document.finish()).to_string().as_bytes())?;
             self.sink.write(b"\n")?;
         }
         if dropped > 0 {
@@ -255,7 +257,8 @@ impl Outputs {
     /// True when the reader of standard output is gone.
     pub(super) fn line(&mut self, line: &Line) -> Result<bool, Exit> {
         if self.is_json || self.recording.is_some() {
-            let text = serde_json::to_string(line).map_err(Exit::environment)? + "\n";
+            let text = serde_json::to_string(line).map_err(Exit::environment)?;
+            let text = format!("{}\n", Printable(text));
             if let Some(recording) = &mut self.recording {
                 recording.write(text.as_bytes())?;
             }
