@@ -83,7 +83,14 @@ fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
     let recv = |arguments: &[&str]| {
         hawser(
             &[
-                &["recv", "192.0.2.1", "--over", "mtp-tcp", "--addr", "192.0.2.2/24"],
+                &[
+                    "recv",
+                    "198.51.100.1",
+                    "--over",
+                    "mtp-tcp",
+                    "--addr",
+                    "198.51.100.2/24",
+                ],
                 arguments,
             ]
             .concat(),
@@ -93,7 +100,7 @@ fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
     assert!(code == 4 && message.contains("nosuch0"), "{code}: {message}");
     let (code, message) = recv(&["--dev", "packet:lo", "--param", "NO_SUCH=1"]);
     assert!(code == 2 && message.contains("NO_SUCH"), "{code}: {message}");
-    let (code, message) = hawser(&["recv", "192.0.2.1", "--over", "mtp-tcp"]);
+    let (code, message) = hawser(&["recv", "198.51.100.1", "--over", "mtp-tcp"]);
     assert!(code == 2 && message.contains("--dev"), "{code}: {message}");
 }
 

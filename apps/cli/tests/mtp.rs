@@ -94,9 +94,9 @@ fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
     let place = Place::new("mtp-mix", "exec H send original --anyone --json > printed");
     let content = content(8_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
-    // WiFi goes in the midst of it, and the stack with it.
+    // WiFi goes in the midst of it, and the stack with it, whose address is probed for 0.3 s first.
     let script = format!(
-        "{PIN} (sleep 0.4; ip link set wlan0 down) & \
+        "{PIN} (sleep 0.9; ip link set wlan0 down) & \
          H recv server --pin $PIN --json -o down --over mtp-tcp:wlan0,quic:wwan0,tcp:wwan0 {STACK}"
     );
     let Some(down) = place.run(&script) else { return };

@@ -76,16 +76,25 @@ pub(crate) fn excerpt(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
 /// The line that a place begins in: what stands before the place, and from there on.
 fn around(span: Span, sources: &SourceMap) -> [&str; 2] {
     let text = sources.file(span.file).text.as_str();
-    let (before, _) = text.split_at(text.floor_char_boundary(span.start as usize));
+    let (before, _) = text.split_at(boundary(text, span.start));
     let before = before
         .rfind(['\n', '\r'])
         .map_or(before, |end| &before[end + 1..]);
     [before, line_behind(span.start, span, sources)]
 }
 
+/// The last boundary of a character that does not lie behind a byte.
+fn boundary(text: &str, byte: u32) -> usize {
+    let last = text.len().min(byte as usize);
+    (0..=last)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default()
+}
+
 /// What stands from a byte on to the end of its line.
 fn line_behind(byte: u32, span: Span, sources: &SourceMap) -> &str {
     let text = sources.file(span.file).text.as_str();
-    let (_, behind) = text.split_at(text.floor_char_boundary(byte as usize));
+    let (_, behind) = text.split_at(boundary(text, byte));
     behind.split(['\n', '\r']).next().unwrap_or(behind)
 }

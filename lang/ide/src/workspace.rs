@@ -209,8 +209,8 @@ impl Workspace {
         }
     }
 
-    /// The files from which a file is reached and that nobody else imports: those that deploy first, and of
-    /// them those in the same folder. Among files that import each other it is the file itself.
+    /// The files from which a file is reached, and that deploy or that no other file imports: those that deploy
+    /// first, and of them those in the same folder. Among files that import each other it is the file itself.
     pub(crate) fn roots(&self, path: &Path) -> Vec<PathBuf> {
         let mut reaching = BTreeSet::from([path.to_path_buf()]);
         loop {
@@ -229,12 +229,11 @@ impl Workspace {
                 .filter_map(|other| self.known.get(other))
                 .any(|known| known.imports.contains(file))
         };
-        let roots = reaching.iter().filter(|file| !is_imported(file));
+        let deploys = |file: &PathBuf| self.known.get(file).is_some_and(|known| known.deploys);
+        // A file that deploys is a program, also where another file extends it.
+        let roots = reaching.iter().filter(|file| deploys(file) || !is_imported(file));
         let mut roots: Vec<PathBuf> = roots.cloned().collect();
-        roots.sort_by_key(|root| {
-            let deploys = self.known.get(root).is_some_and(|known| known.deploys);
-            (!deploys, root.parent() != path.parent(), root.clone())
-        });
+        roots.sort_by_key(|root| (!deploys(root), root.parent() != path.parent(), root.clone()));
         if roots.is_empty() {
             roots.push(path.to_path_buf());
         }

@@ -446,6 +446,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
             port,
             ..
         } = flow;
+        let (from, to) = (from.escape_debug(), to.escape_debug());
         let named = |fault| format!("flow {number} ({app} {from} -> {to}:{port}): {fault}");
         failures.extend(flow.failures.iter().map(named));
     }

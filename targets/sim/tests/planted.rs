@@ -114,7 +114,7 @@ fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
         ("OFFER_ECN".to_owned(), flags(&[true, false])),
         ("ECN".to_owned(), flags(&[true, true, true, false])),
     ];
-    let [watch, peer] = ["watch", "reneging"].map(|name| {
+    let [watch, peer] = ["watch", "peers/reneging"].map(|name| {
         let path = root().join(format!("transports/tcp/{name}.mtp"));
         path.to_string_lossy().into_owned()
     });

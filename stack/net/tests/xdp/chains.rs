@@ -12,9 +12,8 @@ use hawser_engine::program::Program;
 use hawser_net::host::{self, DeviceSpec, Setup, XdpOptions, XdpWire};
 use hawser_net::{Endpoint, Handle};
 
-use crate::stage::{
-    self, DEVICE, Stage, TIMEOUT, TestResult, Watched, hawser_v4, linux_v4, poll_until, ready,
-};
+use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, Watched, hawser_v4, poll_until, ready};
+use crate::swarm::far_v4;
 
 /// Bytes of a stream.
 const STREAM: usize = 300_000;
@@ -70,7 +69,7 @@ pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
     let mut near = endpoint(hawser_load::programs::resolve("quic-lite", &[])?, 7, &handled)?;
     let there = SocketAddr::new(hawser_v4(), 80);
     let listener = near.listen(there, 1)?;
-    let far = stage.at_the_far_end("quic-lite", &[], linux_v4())?;
+    let far = stage.at_the_far_end("quic-lite", &[], far_v4())?;
     let mut far = far.ok_or("there is a far end")?;
     let (pause, lens) = (|| Duration::from_micros(200), [STREAM, STREAM / 2]);
     let client = std::thread::spawn(move || -> TestResult {
@@ -98,7 +97,7 @@ fn exchange(stage: &Stage, lens: [usize; 2], pause: fn(u64) -> Duration) -> Test
     let mut near = endpoint(program, 7, &handled)?;
     let listener = near.listen(SocketAddr::new(hawser_v4(), 80), 1)?;
     let far = stage
-        .at_the_far_end("selective-repeat", &[], linux_v4())?
+        .at_the_far_end("selective-repeat", &[], far_v4())?
         .ok_or("there is a far end")?;
     let pauses = move |seed| {
         let mut rng = fastrand::Rng::with_seed(seed);

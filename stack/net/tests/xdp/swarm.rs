@@ -200,7 +200,7 @@ fn faults(rng: &mut Rng) -> String {
 }
 
 /// Beside Linux, which has an address of its own there.
-fn far_v4() -> IpAddr {
+pub(crate) fn far_v4() -> IpAddr {
     IpAddr::from([10, 9, 0, 3])
 }
 

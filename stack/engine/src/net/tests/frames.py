@@ -191,10 +191,14 @@ leaves(OUR_ANSWER)
 sent(PEER4, UDP_MSG, US4, 6)
 leaves(to_peer / out4(dst=PEER4) / UDP_MSG)
 
+case("ARP: a probe for an address of ours is answered")  # RFC 5227, 2.1.1
+arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc=PEER_MAC, psrc="0.0.0.0", pdst=US4), "done")
+leaves(Ether(dst=PEER_MAC, src=US_MAC) / ARP(op=2, hwsrc=US_MAC, psrc=US4, hwdst=PEER_MAC, pdst="0.0.0.0"))
+
 case("ARP: requests for others, and nonsense")
 arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc=PEER_MAC, psrc=PEER4, pdst="192.0.2.9"), "drop not-for-us")
 arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc=PEER_MAC, psrc="10.0.0.1", pdst=US4), "drop bad-source")
-arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc=PEER_MAC, psrc="0.0.0.0", pdst=US4), "drop bad-source")
+arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc=PEER_MAC, psrc="0.0.0.0", pdst="192.0.2.9"), "drop not-for-us")
 arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc="ff:ff:ff:ff:ff:ff", psrc=PEER4, pdst=US4), "drop bad-source")
 arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwtype=6, hwsrc=PEER_MAC, psrc=PEER4, pdst=US4), "drop malformed")
 arrives(Ether(dst=US_MAC, src=PEER_MAC) / ARP(op=9, hwsrc=PEER_MAC, psrc=PEER4, pdst=US4), "drop ignored")
