@@ -453,6 +453,7 @@ local function dissect(parser, tvb, pinfo, tree)
                 end
                 if pos + len + trailer > stop then len, why = nil, "too short" end
             end
+            if step.found then m[step.found] = len and 1 or 0 end
             if len then
                 if item and len > 0 then item:set_len(len) end
                 local facts = { total = stop - pos, header = len, data = stop - pos - len - trailer }

@@ -23,6 +23,8 @@ pub(crate) struct Header {
     /// Whether the packet may go on without it: the parser asks whether it was there, or on conditions that only a run
     /// tells.
     pub(crate) is_optional: bool,
+    /// The place in the parser's memory that holds whether it was there, if the parser asks.
+    pub(crate) found: Option<u32>,
 }
 
 /// The parsers of packets, each with what feeds it.
@@ -50,6 +52,10 @@ fn walk(module: &Module, body: &[Stmt], when: &mut Vec<String>, is_unsure: bool,
                     at: dst.offset,
                     when: when.clone(),
                     is_optional: is_unsure || ok.is_some(),
+                    found: ok
+                        .as_ref()
+                        .filter(|place| place.base == Base::Local && place.steps.is_empty())
+                        .map(|place| place.offset),
                 });
             }
             StmtKind::If(condition, then, otherwise) => {

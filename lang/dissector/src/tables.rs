@@ -288,10 +288,13 @@ fn all_parsers(module: &Module, text: &mut String) -> Result<(), Unsupported> {
                 text,
                 3,
                 &format!(
-                    "{{ blueprint = {}, at = {}, optional = {}, when = function(m) return {when} end }},",
+                    "{{ blueprint = {}, at = {}, optional = {}{}, when = function(m) return {when} end }},",
                     header.blueprint.0 + 1,
                     header.at,
-                    header.is_optional
+                    header.is_optional,
+                    header
+                        .found
+                        .map_or_else(String::new, |at| format!(", found = {at}"))
                 ),
             );
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hawser_syntax::OneLine;
+
 use hawser_trace::{Event, Value};
 use serde::Serialize;
 
@@ -158,7 +160,9 @@ impl fmt::Display for Answer {
                     writeln!(
                         f,
                         "{number} {} {}:{}",
-                        frame.function, frame.line.file, frame.line.line
+                        frame.function,
+                        OneLine(&frame.line.file),
+                        frame.line.line
                     )?;
                 }
                 write!(f, "chain {}", chain.join(" "))
@@ -168,11 +172,11 @@ impl fmt::Display for Answer {
             Answer::Flight(packets) if packets.is_empty() => f.write_str("no packet is under step"),
             Answer::Flight(packets) => lines(f, packets),
             Answer::Source { file, lines: found } => {
-                f.write_str(file)?;
+                write!(f, "{}", OneLine(file))?;
                 found.iter().try_for_each(|line| write!(f, "\n{line}"))
             }
             Answer::Event(event) => event.fmt(f),
-            Answer::Selected(what) => f.write_str(what),
+            Answer::Selected(what) => write!(f, "{}", OneLine(what)),
             Answer::Help(text) => f.write_str(text.trim_end()),
             Answer::Quit => Ok(()),
         }

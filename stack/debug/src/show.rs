@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hawser_syntax::OneLine;
 use hawser_trace::Value;
 
 use crate::stop::{Changed, End, Place, Reason, Stop};
@@ -26,7 +27,7 @@ impl fmt::Display for Stop {
             Reason::End => {}
         }
         for problem in &self.problems {
-            writeln!(f, "{problem}")?;
+            writeln!(f, "{}", OneLine(problem))?;
         }
         match (&self.place, &self.end) {
             (Some(place), _) => write!(f, "{place}")?,
@@ -47,7 +48,7 @@ impl fmt::Display for Place {
             "#{} {} {} {} {}",
             self.event,
             seconds(self.at_ns),
-            self.host,
+            OneLine(&self.host),
             self.source,
             self.name
         )?;
@@ -65,12 +66,14 @@ impl fmt::Display for Place {
             Some(function) => write!(
                 f,
                 "\n  {}:{} in {function}, statement {number} of {count}",
-                line.file, line.line
+                OneLine(&line.file),
+                line.line
             ),
             None => write!(
                 f,
                 "\n  {}:{}, after the last of {count} statements",
-                line.file, line.line
+                OneLine(&line.file),
+                line.line
             ),
         }
     }
@@ -87,7 +90,7 @@ impl fmt::Display for End {
         )?;
         self.failures
             .iter()
-            .try_for_each(|failure| write!(f, "\n  {failure}"))
+            .try_for_each(|failure| write!(f, "\n  {}", OneLine(failure)))
     }
 }
 
@@ -98,10 +101,11 @@ impl fmt::Display for Changed {
                 write!(
                     f,
                     "{} {}.{field}: {old} -> {new}",
-                    self.host, self.context.context
+                    OneLine(&self.host),
+                    self.context.context
                 )
             }
-            _ => write!(f, "{} {} {}", self.host, self.change, self.context),
+            _ => write!(f, "{} {} {}", OneLine(&self.host), self.change, self.context),
         }
     }
 }
@@ -121,7 +125,7 @@ impl fmt::Display for Scope {
 
 impl fmt::Display for HostView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.host)?;
+        write!(f, "{}", OneLine(&self.host))?;
         for view in &self.contexts {
             let sign = if view.is_current { '>' } else { ' ' };
             write!(f, "\n {sign} {}", view.context)?;
@@ -144,7 +148,7 @@ impl fmt::Display for Flying {
             f,
             "packet {} of {}, sent at {}: {}",
             self.number,
-            self.from,
+            OneLine(&self.from),
             seconds(self.sent_at_ns),
             self.summary
         )

@@ -246,7 +246,7 @@ fn filter(args: &Args, scenario: &Scenario) -> Result<Filter, Exit> {
         scenario
             .host
             .iter()
-            .map(|host| host.name.as_str())
+            .map(|host| OneLine(&host.name).to_string())
             .collect::<Vec<_>>()
             .join(", ")
     };

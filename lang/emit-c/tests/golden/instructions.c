@@ -293,7 +293,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     {
         hw_raise_rec *hw_new = (hw_raise_rec *)HW_AT(run->at);
         run->at += sizeof(hw_raise_rec) + 152;
-        hw_new->header = (hw_record){HW_RAISE, 0, 0, sizeof(hw_raise_rec) + 152};
+        hw_new->header = (hw_record){HW_RAISE, 3, 0, sizeof(hw_raise_rec) + 152};
         hw_put_id(&hw_new->target, &c->parent);
         hw_new->event = 2;
         hw_new->bytes = 152;

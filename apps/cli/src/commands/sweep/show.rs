@@ -91,7 +91,7 @@ fn text(table: &Table) -> String {
         .chain(["runs".into()])
         .chain(table.columns.iter().cloned());
     let one_line = |text: &String| OneLine(text).to_string();
-    let mut lines: Vec<Vec<String>> = vec![head.collect()];
+    let mut lines: Vec<Vec<String>> = vec![head.map(|name| one_line(&name)).collect()];
     for group in table.groups() {
         let mut line: Vec<String> = group.choices.iter().map(one_line).collect();
         line.push(group.runs.to_string());
