@@ -95,9 +95,10 @@ fn harmless(what: &str, bytes: &[u8]) {
         (c.is_control() && c != '\n' && c != '\t' && c != '\r') || ('\u{202a}'..='\u{202e}').contains(&c)
     };
     if let Some(at) = text.find(acts) {
-        let from = text.floor_char_boundary(at.saturating_sub(80));
-        let to = text.floor_char_boundary((at + 40).min(text.len()));
-        panic!("{what}: {:?}", &text[from..to]);
+        let before: Vec<char> = text[..at].chars().rev().take(80).collect();
+        let before: String = before.into_iter().rev().collect();
+        let behind: String = text[at..].chars().take(40).collect();
+        panic!("{what}: {before:?}{behind:?}");
     }
     // TOML has texts of several lines, which are no lines of ours.
     assert!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub const SMALL_SEGMENT: u32 = 1_220;
 
 /// What a carrier's socket is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Wait for full packets (RFC 896). Off by default: segments are cut by the session.
     pub nagle: bool,
@@ -30,19 +30,4 @@ pub struct TcpOptions {
     /// Neither end sends segments of more than so many bytes (TCP_MAXSEG): for a path that loses longer
     /// packets without a sign.
     pub max_segment: Option<u32>,
-}
-
-impl Default for TcpOptions {
-    fn default() -> Self {
-        Self {
-            nagle: false,
-            idle_timeout: None,
-            congestion: None,
-            not_sent: None,
-            pacing: None,
-            interface: None,
-            mptcp: false,
-            max_segment: None,
-        }
-    }
 }

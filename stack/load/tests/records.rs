@@ -257,7 +257,7 @@ fn every_record_names_its_context_or_the_checker_refuses_it() {
             assert!(error.contains("E0714"), "{instruction} in {column}: {error}");
         }
         let instructions: Vec<&str> = issued.iter().map(|row| row.0).collect();
-        let names: String = issued.iter().map(|row| expected(row)).collect();
+        let names: String = issued.iter().map(expected).collect();
         // A context that the chain makes has a record of its own.
         let names = match column {
             'f' | 'n' => format!("f{names}"),

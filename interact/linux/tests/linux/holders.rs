@@ -163,7 +163,7 @@ fn connections(lab: &Lab) -> TestResult<(Vec<TcpStream>, TcpListener, Vec<u64>)>
     let streams = lab.host("client")?.run(connect)??;
     let flows: Vec<u64> = streams
         .iter()
-        .map(|stream| sockopt::socket_cookie(stream))
+        .map(sockopt::socket_cookie)
         .collect::<Result<_, _>>()?;
     Ok((streams, listener, flows))
 }
