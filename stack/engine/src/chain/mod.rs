@@ -171,6 +171,7 @@ impl Chains {
 
     /// Whether all events of one input find room. A packet is taken as a whole or not at all: its first event may note
     /// that it came, and the bytes of a later one would be acknowledged and lost.
+    #[inline(never)] // Most inputs are one event.
     fn room_for_all(
         &self,
         events: &EventBuf,
@@ -535,6 +536,7 @@ fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) 
 }
 
 /// Whether the packets and the raised events of a chain find room, which takes what a context is offered.
+#[inline(always)]
 fn room_for_records(state: &State, bounds: &Bounds, offered_to: Option<Slot>) -> bool {
     state.room_for_packets(bounds.packets as usize, offered_to)
         && state.raised.held() + bounds.raises as usize <= state.limits.raised
