@@ -173,7 +173,9 @@ impl Body<'_> {
             return;
         };
         if place.ty == Type::Data {
-            let Some(uid) = self.find(false, &|ty| *ty == Type::Id) else {
+            // A GLOBAL context has no id of its own.
+            let uid = self.find(false, &|ty| *ty == Type::Id);
+            let Some(uid) = uid.filter(|uid| uid.path != "g.self") else {
                 return;
             };
             let (off, len) = (self.expr(&Type::Uint(64), 1), self.expr(&Type::Uint(32), 1));
