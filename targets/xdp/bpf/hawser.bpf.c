@@ -1,6 +1,6 @@
-// Which frames of an interface go to the stack: those to its Ethernet address, and the questions for its IP addresses
-// that are sent to groups (ARP, RFC 826; neighbour solicitation, RFC 4861, 4.3). All else is the kernel's, as if nothing
-// were attached.
+// Which frames of an interface go to the stack: those to its Ethernet address, and those to groups that ask for one of
+// its IP addresses or say who has it (ARP, RFC 826; neighbour solicitation and advertisement, RFC 4861, 4.3 and 4.4).
+// All else is the kernel's, as if nothing were attached.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

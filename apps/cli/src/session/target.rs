@@ -61,7 +61,7 @@ pub(super) fn check(output: Option<&Path>, force: bool) -> Result<(), Exit> {
         .create_new(true)
         .open(&part)
         .and_then(|_| std::fs::remove_file(&part))
-        .map_err(|error| cannot_write_beside(&path, &error))
+        .map_err(|error| cannot_make_beside(&path, &error))
 }
 
 /// A file in the making; gone when it is dropped before it is kept.
@@ -84,7 +84,7 @@ impl Target {
         refuse_existing(&path, force)?;
         let (file, part) = new_beside(&path)
             .await
-            .map_err(|error| cannot_write_beside(&path, &error))?;
+            .map_err(|error| cannot_make_beside(&path, &error))?;
         Ok(Target::File {
             file,
             part,
@@ -155,8 +155,12 @@ fn refuse_existing(path: &Path, force: bool) -> Result<(), Exit> {
     }
 }
 
-fn cannot_write_beside(path: &Path, error: &io::Error) -> Exit {
-    Exit::environment(format!("cannot write beside {}: {error}", path.display()))
+fn cannot_make_beside(path: &Path, error: &io::Error) -> Exit {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder.display().to_string(),
+        _ => "the current folder".to_owned(),
+    };
+    Exit::environment(format!("cannot make a file in {folder}: {error}"))
 }
 
 fn already_exists(path: &Path) -> Exit {

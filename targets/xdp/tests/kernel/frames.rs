@@ -44,6 +44,8 @@ pub(crate) fn those_to_us_are_ours_and_all_others_the_kernels() -> TestResult {
         frame(own, EXPERIMENT, vec![1; 50]),
         arp(1, [10, 9, 1, 2]),
         discovery(135, 2),
+        // Another has our address (RFC 4862, 5.4.4).
+        discovery(136, 2),
     ];
     let others = [
         frame([2, 0, 0, 0, 0, 7], EXPERIMENT, vec![2; 50]),
@@ -53,7 +55,7 @@ pub(crate) fn those_to_us_are_ours_and_all_others_the_kernels() -> TestResult {
         arp(1, [10, 9, 1, 3]),
         arp(2, [10, 9, 1, 2]),
         discovery(135, 3),
-        discovery(136, 2),
+        discovery(136, 3),
     ];
     let count = |netlink: &mut Netlink| netlink.interface_counters(DEVICE).map(|counts| counts.received);
     let mut netlink = Netlink::open()?;
