@@ -16,6 +16,9 @@ use crate::error::OpenError;
 /// seconds to forward; on those of a datacentre a server would start 5 s late (decision 108).
 const QUESTIONS: u32 = 3;
 const ANSWER_TIME: Duration = Duration::from_millis(100);
+/// How long a process that is about to end may keep an address, and the pause before the address is claimed again.
+const ENDING: Duration = Duration::from_secs(1);
+const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 /// The longest sleep between two looks at the queues, of which one alone can wake the thread.
 const STEP: Duration = Duration::from_millis(5);
 /// Frames taken in at a time.
@@ -30,12 +33,23 @@ pub(crate) fn claim(device: &str, addresses: &[(IpAddr, u8)]) -> Result<Vec<Clai
         if kernel_has(*address).map_err(|error| unknown(*address, &error))? {
             return Err(in_use(*address, "the kernel of this network namespace"));
         }
-        Claim::new(device, *address).map_err(|error| match error {
+        claim_one(device, *address).map_err(|error| match error {
             ClaimError::Taken => in_use(*address, "another process on this device"),
             ClaimError::Io(error) => unknown(*address, &error),
         })
     });
     claims.collect()
+}
+
+/// Claims an address, and waits for its last owner to end: a server that is started again finds its address free.
+fn claim_one(device: &str, address: IpAddr) -> Result<Claim, ClaimError> {
+    let began = Instant::now();
+    loop {
+        match Claim::new(device, address) {
+            Err(ClaimError::Taken) if began.elapsed() < ENDING => std::thread::sleep(CLAIM_PAUSE),
+            result => return result,
+        }
+    }
 }
 
 /// Asks the link whether another host has the addresses, and announces them.

@@ -27,8 +27,14 @@ pub(crate) fn a_device_has_an_address_once(stage: &Stage) -> TestResult {
     let first = stage.endpoint_of("homa", &[])?;
     let again = refused(stage.endpoint_of("homa", &[]))?;
     assert_eq!(again, (hawser_v4(), "another process on this device"));
-    drop(first);
-    stage.endpoint_of("homa", &[]).map(drop)
+    // The next stack waits for one that is about to end.
+    let ending = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        drop(first);
+    });
+    let next = stage.endpoint_of("homa", &[]);
+    ending.join().map_err(|_| "the first stack")?;
+    next.map(drop)
 }
 
 pub(crate) fn an_address_of_the_kernel_is_not_taken(stage: &Stage) -> TestResult {
