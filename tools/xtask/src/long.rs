@@ -248,6 +248,11 @@ const MODES: &[Mode] = &[
         ],
     },
     Mode {
+        name: "hostile",
+        about: "each listener beside 1,000 silent, slow, half-closing and hostile clients: `-- --clients 200 proxy rdma`",
+        command: &["scripts/hostile"],
+    },
+    Mode {
         name: "browser",
         about: "a browser downloads 1 to 64 MiB through the proxy, over one path and over both, every way",
         command: &[
