@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +31,8 @@ pub(crate) struct Listening {
     options: SctpOptions,
     answer: OnceLock<SyncSender<Addresses>>,
     accepted: UnboundedSender<Accepted>,
+    /// Associations that the program has not taken yet.
+    waiting: AtomicUsize,
 }
 
 impl Listening {
@@ -65,7 +68,12 @@ impl Listening {
 
     pub(crate) fn push(&self, id: u64, stream: UnixStream, remote: Arc<Remote>) {
         // A listener that is gone ends what it has accepted by itself.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let _ = self.accepted.send((id, stream, remote));
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -100,6 +108,7 @@ impl Stack {
             options,
             answer: OnceLock::new(),
             accepted: accepting,
+            waiting: AtomicUsize::new(0),
         });
         let local = self
             .process
@@ -128,6 +137,7 @@ impl SctpListener {
     pub async fn accept(&self) -> io::Result<SctpCarrier> {
         let next = self.accepted.lock().await.recv().await;
         let (id, stream, remote) = next.ok_or(io::ErrorKind::NotConnected)?;
+        self.listening.waiting.fetch_sub(1, Ordering::Relaxed);
         self.process.offer(&self.listening);
         SctpCarrier::new(id, stream, remote, self.process.clone())
     }

@@ -137,10 +137,9 @@ impl Process {
         result.unwrap_or_else(|_| Err(Fault::Start("its process does not answer".into())))
     }
 
-    /// Offers a listener one more stream.
+    /// Offers a listener a stream in place of one that it has taken.
     pub(crate) fn offer(&self, listening: &Arc<Listening>) {
-        // Without a process, the next one gets offers.
-        let _ = self.shared.table.lock().offer(listening.id(), listening);
+        self.shared.table.lock().complete(listening);
     }
 
     /// Ends a listener.
@@ -182,15 +181,40 @@ impl Table {
 
     fn listen(&mut self, id: u64, listening: &Arc<Listening>) -> io::Result<()> {
         self.order(listening.order(id), None)?;
-        (0..OFFERS).try_for_each(|_| self.offer(id, listening))
+        self.complete(listening);
+        Ok(())
+    }
+
+    fn living(&self) -> Vec<Arc<Listening>> {
+        self.listeners.values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn complete_all(&mut self) {
+        for listening in self.living() {
+            self.complete(&listening);
+        }
+    }
+
+    /// Offers a listener as many streams as it lacks. Those that cannot be had now are offered at the next heartbeat: a
+    /// program without free descriptors, and one without a process, get some later.
+    fn complete(&mut self, listening: &Arc<Listening>) {
+        let id = listening.id();
+        let offered = self.offers.values().filter(|(_, of)| of.id() == id).count();
+        for _ in offered + listening.waiting()..OFFERS {
+            if let Err(error) = self.offer(id, listening) {
+                tracing::debug!(%error, "an SCTP listener lacks a stream");
+                return;
+            }
+        }
     }
 
     fn offer(&mut self, listener: u64, listening: &Arc<Listening>) -> io::Result<()> {
         let (ours, theirs) = pair()?;
         let id = self.number();
+        self.order(Order::Offer { listener, id }, Some(theirs))?;
         self.associations.insert(id, Arc::default());
         self.offers.insert(id, (ours, listening.clone()));
-        self.order(Order::Offer { listener, id }, Some(theirs))
+        Ok(())
     }
 }
 
@@ -332,7 +356,9 @@ impl Shared {
                     tracing::warn!("the SCTP process gives no sign of life and is ended");
                     return Ok(Over::Gone);
                 }
-                let _ = self.table.lock().order(Order::Beat, None);
+                let mut table = self.table.lock();
+                let _ = table.order(Order::Beat, None);
+                table.complete_all();
             }
         }
     }
@@ -348,16 +374,10 @@ impl Shared {
             return Ok(());
         }
         table.orders = Some(orders);
-        let listeners: Vec<_> = table
-            .listeners
+        table
+            .living()
             .iter()
-            .map(|(id, listening)| (*id, listening.upgrade()))
-            .collect();
-        for (id, listening) in listeners {
-            if let Some(listening) = listening {
-                table.listen(id, &listening)?;
-            }
-        }
+            .try_for_each(|listening| table.listen(listening.id(), listening))?;
         Ok(())
     }
 

@@ -67,6 +67,20 @@ fn serves_after(signal: &str, limit: Duration) -> TestResult {
     }
 }
 
+/// A server without free descriptors can offer its process no stream for the next association. It does so once it has
+/// some again.
+pub(crate) fn a_server_without_descriptors_serves_again_afterwards() -> TestResult {
+    let lab = two_links("")?;
+    let sink = Peer::sink(&lab, "at=10.77.0.2 slow=300")?;
+    sink.limit_descriptors(sink.descriptors()?)?;
+    // More than the streams that it has offered already.
+    let (line, _) = client(&lab, "send to=10.77.0.2 bytes=1000 count=30 handshake=10000")?;
+    expect(
+        line.starts_with("ok=30"),
+        format!("the server serves no longer: {line}"),
+    )
+}
+
 /// The process has few rights: no file but its sockets, no new one, no privilege.
 pub(crate) fn the_process_has_few_rights() -> TestResult {
     let lab = two_links("")?;

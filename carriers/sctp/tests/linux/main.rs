@@ -33,6 +33,7 @@ const TESTS: &[Test] = tests![
     hostile::a_parameter_without_length_ends_no_client,
     hostile::a_process_that_ends_is_started_again,
     hostile::a_process_that_hangs_is_started_again,
+    hostile::a_server_without_descriptors_serves_again_afterwards,
     hostile::the_process_has_few_rights,
 ];
 

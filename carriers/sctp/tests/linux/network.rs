@@ -1,7 +1,7 @@
 //! A client and a server with two links, and the processes in them.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_lab::{Lab, Spec};
@@ -51,6 +51,19 @@ impl Peer {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(line.trim_end().to_owned())
+    }
+
+    /// Sets how many descriptors it may have open.
+    pub(crate) fn limit_descriptors(&self, most: usize) -> TestResult {
+        let status = Command::new("prlimit")
+            .args([format!("--pid={}", self.child.id()), format!("--nofile={most}:")])
+            .status()?;
+        expect(status.success(), "prlimit failed")
+    }
+
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> TestResult<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
     }
 
     /// The number of its SCTP process: its only child.
