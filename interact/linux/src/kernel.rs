@@ -144,6 +144,13 @@ impl Kernel {
         self.apply()
     }
 
+    /// Whether this process, since the last call, showed no sign of life for so long that the programs in the kernel
+    /// may have heeded none of its leases.
+    #[must_use]
+    pub fn was_frozen(&self) -> bool {
+        self.programs.was_late()
+    }
+
     /// Changes how long records may wait before the reader is woken; see [`Options::wake`].
     ///
     /// # Errors

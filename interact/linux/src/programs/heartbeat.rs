@@ -3,9 +3,11 @@
 //! The thread that shows it does nothing else, so that a busy reader of the ring is not taken for dead. A process that
 //! is killed or frozen shows none, and its leases are over within a second (`LIFE` in `bpf/maps.bpf.h`).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::KernelError;
 use crate::leases::now;
@@ -13,10 +15,14 @@ use crate::leases::now;
 /// The time between two signs of life: a quarter of what the programs wait for one.
 const INTERVAL: Duration = Duration::from_millis(200);
 
+/// After a pause of so long between two signs of life, the programs may have heeded none of the leases in between.
+const LATE: Duration = Duration::from_millis(500);
+
 /// Shows that the process lives, until it is dropped.
 pub(super) struct Heartbeat {
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    was_late: Arc<AtomicBool>,
 }
 
 impl Heartbeat {
@@ -29,10 +35,18 @@ impl Heartbeat {
     ) -> Result<Heartbeat, KernelError> {
         beat(now())?;
         let (over, is_over) = channel();
+        let was_late = Arc::new(AtomicBool::new(false));
+        let noted = was_late.clone();
         let body = move || {
+            let mut last = Instant::now();
             while is_over.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 // What cannot be written now is written the next time.
-                let _ = beat(now());
+                if beat(now()).is_ok() {
+                    if last.elapsed() >= LATE {
+                        noted.store(true, Ordering::Relaxed);
+                    }
+                    last = Instant::now();
+                }
             }
             let _ = beat(0);
         };
@@ -43,7 +57,13 @@ impl Heartbeat {
         Ok(Heartbeat {
             over: Some(over),
             thread: Some(thread),
+            was_late,
         })
+    }
+
+    /// Whether a sign of life was late since the last call.
+    pub(super) fn was_late(&self) -> bool {
+        self.was_late.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -54,5 +74,30 @@ impl Drop for Heartbeat {
             // A panic of the thread was printed when it happened.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_sign_of_life_is_noted_once() {
+        let late = Arc::new(AtomicBool::new(true));
+        let delays = late.clone();
+        let heartbeat = Heartbeat::start(move |time| {
+            // The start has its own; the one after it waits for a processor.
+            if time > 0 && delays.swap(false, Ordering::Relaxed) {
+                std::thread::sleep(LATE);
+            }
+            Ok(())
+        })
+        .expect("a thread");
+        late.store(true, Ordering::Relaxed);
+        std::thread::sleep(INTERVAL / 2);
+        assert!(!heartbeat.was_late());
+        std::thread::sleep(INTERVAL + LATE);
+        assert!(heartbeat.was_late());
+        assert!(!heartbeat.was_late());
     }
 }

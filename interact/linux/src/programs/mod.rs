@@ -58,7 +58,7 @@ fn missing<T>(looked: Result<T, KernelError>) -> Result<(Option<T>, Option<Missi
 /// The loaded programs.
 pub(crate) struct Programs {
     /// Dropped first: what is taken out of the kernel holds no flow any more.
-    _heartbeat: Heartbeat,
+    heartbeat: Heartbeat,
     object: Object,
     /// What is attached, by the number of the hook.
     attached: [Option<Link>; HOOKS],
@@ -91,7 +91,7 @@ impl Programs {
         let events = map("ring")?;
         let ring = ring(&events, &batch).map_err(|error| libbpf("read the ring", &error))?;
         let programs = Self {
-            _heartbeat: Heartbeat::start({
+            heartbeat: Heartbeat::start({
                 let heartbeat = map(".data.heartbeat")?;
                 move |time| update(&heartbeat, &0_u32, &time)
             })?,
@@ -207,6 +207,11 @@ impl Programs {
     /// Sets for the programs what is subscribed to.
     pub(crate) fn write_settings(&self, settings: &RawSettings) -> Result<(), KernelError> {
         update(&self.settings, &0_u32, settings)
+    }
+
+    /// Whether a sign of life was late since the last call.
+    pub(crate) fn was_late(&self) -> bool {
+        self.heartbeat.was_late()
     }
 
     /// The records of each subscription that found no room.

@@ -15,9 +15,6 @@ use super::view::View;
 /// How long the thread sleeps, at most.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// After a turn that took so long, this process may have been frozen, and the programs have heeded none of its leases.
-const FROZEN: Duration = Duration::from_millis(500);
-
 /// What is subscribed to in the kernel, by event.
 type Subscribed = [Option<There>; Event::ALL.len()];
 
@@ -52,8 +49,8 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
     let mut records: Vec<Record> = Vec::new();
     let mut losses_due = Instant::ORIGIN;
     while !over.load(Ordering::Relaxed) {
-        let before = std::mem::replace(&mut view.now, now());
-        if view.now - before >= FROZEN {
+        view.now = now();
+        if view.kernel.was_frozen() {
             for (flow, why) in view.take_lost() {
                 source.failed(view.now, FlowId(flow), &why);
             }
