@@ -273,7 +273,7 @@ async fn open_by(
             if tls.is_some() {
                 return Err(CandidateFault::Insecure);
             }
-            Box::new(Stack::open(None)?.connect(peers, &[], options).await?)
+            Box::new(Stack::shared().await?.connect(peers, &[], options).await?)
         }
     };
     Ok(carrier)

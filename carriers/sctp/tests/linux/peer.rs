@@ -134,7 +134,7 @@ async fn read_all(carrier: &mut SctpCarrier) -> io::Result<(u64, String)> {
 /// Sends `bytes` over each of `count` associations at once, and checks the answers.
 async fn send(words: &Words) -> Result {
     let log = Log::of_process();
-    let stack = Stack::open(None)?;
+    let stack = Stack::shared().await?;
     for rogue in words.addresses("after")? {
         meet(stack.clone(), rogue, words.options()?).await?;
     }

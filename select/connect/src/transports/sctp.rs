@@ -44,7 +44,7 @@ impl Transport for Sctp {
 
 async fn connect(address: SocketAddr, options: &SctpOptions) -> Result<PlainStream, AttemptError> {
     let attempt = async {
-        let carrier = Stack::open(None)?.connect(&[address], &[], options).await?;
+        let carrier = Stack::shared().await?.connect(&[address], &[], options).await?;
         Ok::<_, hawser_carrier_sctp::SctpError>(PlainStream::new(Box::new(carrier)))
     };
     attempt
