@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use hawser_temporary::Folder;
 
-/// What each name holds after its first letters: a title, a line that looks like one of ours, a text turned round.
+/// Each name holds these after its first letters: a title, a line that looks like one of ours, a text turned round.
 const EVIL: &str = "\u{1b}]0;own\u{7}\u{9b}31m\nPLANTED\u{202e}Y";
 /// The same as a string of TOML.
 const EVIL_TOML: &str = "\\u001b]0;own\\u0007\\u009b31m\\nPLANTED\\u202eY";
@@ -229,7 +229,7 @@ fn no_name_acts_on_a_terminal_from_a_file() {
             "{name} has the names, escaped"
         );
     }
-    // What was saved means what it was made of.
+    // A saved file means the same as the one it was made of.
     let saved = fs::read_to_string(place.folder.join("shrunk.toml")).expect("it is there");
     let saved = hawser::sim::Scenario::parse(&saved).expect("a scenario");
     assert_eq!(saved.host[0].name, format!("a{EVIL}"));

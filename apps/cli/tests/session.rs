@@ -107,7 +107,7 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     };
     assert!(output.status.success(), "{output:?}");
     assert!(std::fs::read(place.file("copy")).expect("a copy") == vec![7; 3_000_000]);
-    // What is there is not overwritten: the receiver refuses before it calls.
+    // An existing file is not overwritten: the receiver refuses before it calls.
     let place_again = Place::new("again", "H send original --json > printed");
     std::fs::write(place_again.file("original"), b"new").expect("a file");
     std::fs::write(place_again.file("copy"), b"old").expect("a file");

@@ -22,7 +22,7 @@ pub struct PathStatistics {
     pub window: u64,
     /// Bytes that a packet may have.
     pub mtu: usize,
-    /// What it can carry: a window per round trip, in bytes per second. 0 before there is one.
+    /// Its capacity: a window per round trip, in bytes per second; 0 before the first round trip.
     pub rate: u64,
 }
 
@@ -31,22 +31,22 @@ pub struct PathStatistics {
 pub struct PathEvent {
     /// The peer's address at its end.
     pub peer: SocketAddr,
-    /// What it is now.
+    /// Its state now.
     pub state: PathState,
 }
 
-/// What happened to a path.
+/// An event of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathState {
     /// It can be used again.
     Available,
-    /// Nothing comes back on it.
+    /// The peer does not answer on it.
     Unreachable,
     /// The peer gave it up.
     Removed,
     /// The peer has it now.
     Added,
-    /// What is sent by no path in particular goes here now.
+    /// It is the primary path now: packets leave on it unless they name another.
     Primary,
     /// The peer has answered on it for the first time.
     Confirmed,

@@ -270,7 +270,7 @@ impl Shared {
         let (control, mut child) = self.spawn()?;
         let control = Arc::new(control);
         let result = self.attend(&control, begun);
-        // What still listens to it writes no more.
+        // The thread that writes orders ends.
         self.table.lock().orders = None;
         if !matches!(result, Ok(Over::Closed)) {
             let _ = child.kill();

@@ -73,7 +73,7 @@ pub(crate) enum Report {
     Ready,
     /// It could not begin.
     Unable(Fault),
-    /// How often each thread of the library has asked for more.
+    /// The number of times that each thread of the library has asked for more.
     Beat(Vec<u64>),
     /// The listener is at these addresses.
     Listening { id: u64, addresses: Vec<SocketAddr> },
@@ -87,7 +87,7 @@ pub(crate) enum Report {
     Changed { id: u64, view: View },
     /// The peer has all that was written.
     Finished { id: u64 },
-    /// Nothing more comes from the peer: its direction has ended, or the association for this cause.
+    /// The peer sends no more: its direction has ended, or the association for this cause.
     Ended { id: u64, cause: Option<Cause> },
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct View {
     #[serde(with = "StatisticsFields")]
     pub(crate) statistics: Statistics,
     pub(crate) paths: Vec<PathStatistics>,
-    /// What happened to paths since the last report.
+    /// The events of paths since the last report.
     pub(crate) events: Vec<PathEvent>,
 }
 

@@ -12,7 +12,7 @@ use crate::protocol::{Cause, View};
 /// Path events that are kept until they are asked for. The oldest go.
 const EVENTS: usize = 64;
 
-/// What the process has reported of an association, and the tasks that wait for more.
+/// The reports of the process on an association, and the tasks that wait for more.
 #[derive(Default)]
 pub(crate) struct Remote {
     state: Mutex<State>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_carrier::Statistics;
 use socket2::SockRef;
 
-/// How long the kernel can go on sending after it has asked for more: longer than a busy machine takes to run
+/// The time for which the kernel can go on sending after it has asked for more: longer than a busy machine takes to run
 /// the process that writes.
 const LATENESS: Duration = Duration::from_millis(20);
 /// The kernel asks for more when it holds less than a half of TCP_NOTSENT_LOWAT (tcp(7), `__sk_stream_memory_free`).
@@ -38,7 +38,7 @@ impl Ahead {
         }
     }
 
-    /// What is to be set, if it differs from what is by a quarter and more.
+    /// The new limit, if it differs from the present one by a quarter or more.
     fn moves_to(&self, statistics: &Statistics) -> Option<u32> {
         // A window in a round trip is what slow start sends next, whatever was delivered so far.
         let per_second = |bytes: u64| match statistics.srtt.as_micros() as u64 {

@@ -105,7 +105,7 @@ fn set_all(socket: &SockRef<'_>, options: &TcpOptions) -> Vec<(&'static str, io:
     ];
     if let Some(timeout) = options.idle_timeout {
         let probe = (timeout / 4).max(Duration::from_secs(1));
-        // Where only one of both is taken, the connection ends in one of the two cases.
+        // If the kernel takes only one of both, the connection ends in one of the two cases.
         let probes = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe));
         results.push((
             "idle_timeout",

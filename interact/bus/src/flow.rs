@@ -69,7 +69,7 @@ pub struct FlowInfo {
     pub attributes: Vec<(&'static str, String)>,
 }
 
-/// What may be known of a flow of another process: the number of its network namespace, the number of the interface
+/// Facts of a flow of another process, each if it is known: the number of its network namespace, the number of the interface
 /// that it is bound to, the number and the command of the process, the path of its control group.
 pub const ATTRIBUTES: [&str; 5] = ["namespace", "interface", "pid", "command", "cgroup"];
 

@@ -83,7 +83,7 @@ struct settings settings SEC(".data.settings");
 // When the process last showed that it lives: CLOCK_MONOTONIC, nanoseconds; 0: it has ended.
 volatile u64 heartbeat SEC(".data.heartbeat");
 
-// How long after that its leases hold, nanoseconds.
+// The time after that for which its leases hold, nanoseconds.
 enum { LIFE = 800000000 };
 
 // Written by the programs alone: records that found no room, for each subscription.
@@ -219,7 +219,7 @@ struct {
     __type(value, struct standing);
 } standings SEC(".maps");
 
-// What becomes of a flow that is to be given our congestion control, in the order of `Outcome` in `src/reach.rs`.
+// The outcomes for a flow that is to get our congestion control, in the order of `Outcome` in `src/reach.rs`.
 enum { UNVISITED, ADOPTED, FAILED, HELD, FINAL };
 
 struct adoption {

@@ -230,7 +230,7 @@ static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const
         emit(flow, tp, ROUND_TRIP, rtt, 0, 0);
 }
 
-// What a flow had before it was adopted, in the memory that the socket has for its congestion control: it is there
+// The state of a flow before it was adopted, in the memory that the socket has for its congestion control: it is there
 // for as long as ours runs the flow, whichever process lives or dies.
 enum { NOTE_MARK, NOTE_NAME, NOTE_NAME_END };
 #define NOTE 0x6861777365722e31 // "hawser.1"

@@ -46,7 +46,7 @@ pub struct Inside {
     pub pacing_rate: u64,
 }
 
-/// What becomes of a flow that is to be given our congestion control: the order of the enumeration in
+/// The outcomes for a flow that is to get our congestion control: the order of the enumeration in
 /// `bpf/maps.bpf.h`, behind a flow that was not met.
 const ADOPTED: u32 = 1;
 const HELD: u32 = 3;
@@ -158,7 +158,7 @@ impl Kernel {
     }
 }
 
-/// What became of a flow that was to be adopted.
+/// The outcome for a flow that was to be adopted.
 fn adopted(flow: u64, raw: RawAdoption) -> Result<(), KernelError> {
     let name = raw.name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = String::from_utf8_lossy(name).into_owned();

@@ -26,7 +26,7 @@ const FORMS: [(&str, &str); 9] = [
     ("a boolean", "true or false"),
 ];
 
-/// Why a text is no value of the type that it was to be.
+/// The reason why a text is no value of the expected type.
 pub(crate) fn json(text: &str, error: &serde_json::Error) -> String {
     if let Err(wrong) = serde_json::from_str::<IgnoredAny>(text) {
         return format!("the line is no JSON: it is wrong at column {}", wrong.column());

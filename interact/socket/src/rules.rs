@@ -111,7 +111,7 @@ fn max_value() -> u64 {
     u64::MAX
 }
 
-/// What is wrong with a text of TOML, and in which line.
+/// The fault of a text of TOML, and its line.
 fn located(text: &str, error: &toml::de::Error) -> String {
     let message = plain::message_of(error.message());
     match error.span().and_then(|span| text.get(..span.start)) {

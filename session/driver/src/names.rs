@@ -23,7 +23,7 @@ use hawser_resolve::{Answer, Answers, Config, ConfigError, Lookup, Resolver};
 /// How long a session that could begin over IPv4 waits for IPv6 addresses (RFC 8305, 8: Resolution Delay).
 const DELAY: Duration = Duration::from_millis(50);
 
-/// How long a session has no path before its names are asked for again, and the most that it waits between two
+/// The time for which a session has no path before its names are asked for again, and the most that it waits between two
 /// times: each pause is twice as long as the one before.
 const STALLED: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_secs(60);

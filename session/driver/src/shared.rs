@@ -30,7 +30,7 @@ const EVENTS: usize = 1_024;
 /// Lost carriers that are remembered for [`Session::paths`](super::Session::paths); the oldest are forgotten.
 const LOST: usize = 64;
 
-/// What may be behind a certificate that is not trusted.
+/// The likely causes of a certificate that is not trusted.
 const UNPINNED: &str = "without the pin or the file of the server's certificate, only certificates of public \
                         authorities are trusted";
 

@@ -34,7 +34,7 @@ pub(crate) enum Suspicion {
     Failing,
 }
 
-/// How long bytes are under way on a carrier, behind whatever waits before them: measured by one mark at a time in
+/// The time that bytes are under way on a carrier, behind whatever waits before them: measured by one mark at a time in
 /// what its transport has taken. A round trip does not show that, as what waits in the transport has no share in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delay {
@@ -77,11 +77,11 @@ pub(crate) struct Path {
     pub(crate) id: CarrierId,
     pub(crate) state: State,
     pub(crate) suspicion: Option<Suspicion>,
-    /// What it carried when it was doubted was sent again elsewhere.
+    /// The bytes that it carried when it was doubted were sent again elsewhere.
     pub(crate) resent: bool,
-    /// How many bytes its transport had been given, as `statistics.acked` counts, when it was doubted.
+    /// The bytes that its transport had been given, as `statistics.acked` counts, when it was doubted.
     pub(crate) doubted_until: u64,
-    /// How long bytes are under way on it.
+    /// The time that bytes are under way on it.
     delay: Delay,
     /// What this side and the peer want of it, and the numbers of the last PATH_STATUS on it.
     pub(crate) ours: (PathStatus, u64),
@@ -196,7 +196,7 @@ impl Path {
         self.overdraft > MAX_OVERDRAFT
     }
 
-    /// What it took may be late for longer than others need to carry it: it is suspected, or was, or it held the
+    /// Its bytes may be late for longer than others need to carry it: it is suspected, or was, or it held the
     /// others up, and its transport has not yet delivered what was outstanding then. After an outage that takes
     /// long: timeouts have doubled, and the first acknowledgement is for a packet from before, a round trip of
     /// seconds.
@@ -217,7 +217,7 @@ impl Path {
         self.doubted_until = self.statistics.acked + self.statistics.outstanding();
     }
 
-    /// How long what it took last may be under way until the peer's transport has it: as its statistics have
+    /// The time that its last bytes may be under way until the peer's transport has it: as its statistics have
     /// it, or longer if what it took before is under way for longer.
     pub(crate) fn arrival(&self, now: Instant) -> Duration {
         self.statistics.arrival().max(self.delay.at(now))

@@ -133,7 +133,7 @@ fn a_translator_that_forgets_costs_the_same() {
     within_bounds(Fault::Rebind);
 }
 
-/// What a link whose rate falls to 0.5 Mbit/s holds, it has delivered after seconds; the other carries it sooner.
+/// A link whose rate falls to 0.5 Mbit/s delivers its queue after seconds; the other carries the same bytes sooner.
 #[test]
 fn a_link_that_becomes_slow_holds_up_no_reader_for_seconds() {
     let (mut longest, at) = (Duration::ZERO, ms(2_000));

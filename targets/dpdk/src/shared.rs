@@ -102,7 +102,7 @@ fn remove_abandoned(path: &Path) {
     let refused =
         UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if refused {
-        // Where it stays, DPDK says why the port does not start.
+        // If it stays, DPDK says why the port does not start.
         let _ = fs::remove_file(path);
     }
 }

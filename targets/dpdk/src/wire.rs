@@ -41,7 +41,7 @@ pub struct DpdkWire {
     batch: Batch,
     /// Bytes of received frames that were copied out of the port's memory, behind each other.
     copied: Vec<u8>,
-    /// Where in `copied` those of each frame are.
+    /// The places in `copied` of those of each frame.
     places: Vec<Range<usize>>,
     at: Instant,
     waiting: Vec<Frame>,

@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 16 << 20;
 /// The least that serves super-segments, doubled likewise; with less a ring is used.
 const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
 
-/// How often a wire that receives nothing asks whether its interface is there.
+/// The interval at which a wire that receives no frames asks whether its interface is there.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Where received frames wait.

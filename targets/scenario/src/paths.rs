@@ -82,7 +82,7 @@ impl Graph {
         (self.forwards[switch] && !self.forwards[node]).then_some((switch, port))
     }
 
-    /// How many links a node has.
+    /// The number of a node's links.
     #[must_use]
     pub fn links(&self, node: usize) -> usize {
         self.neighbours[node].len()

@@ -82,7 +82,7 @@ impl Watchers {
         })
     }
 
-    /// What packets did not meet, a line for each host.
+    /// The assertions that packets broke, a line for each host.
     pub(crate) fn failures(&self) -> Vec<String> {
         let of_hosts = self.0.borrow();
         of_hosts.values().filter_map(Beside::failure).collect()
@@ -136,7 +136,7 @@ impl Beside {
 
     fn take(&mut self, sight: &Sight<'_>, frame: Frame) {
         self.wire.arrive(sight.at, frame);
-        // What it would send, and what it cannot do, is not looked at: assertions count.
+        // The packets that it would send and its refusals are ignored: assertions count.
         let _ = self.stack.poll(sight.at, &mut self.wire);
         self.wire.sent().for_each(drop);
         if self.first.is_none() && self.stack.counters().asserts > 0 {

@@ -63,11 +63,11 @@ pub struct Subject<'a> {
     pub link_rate: bool,
     /// The port of UDP that its packets are at, where they are at one: of a program of streams the port of both ends.
     pub udp_port: Option<u16>,
-    /// What it is beside: other programs, and values of its params.
+    /// Other programs, and values of its params.
     pub beside: Beside<'a>,
 }
 
-/// What a program meets in a swarm beside itself.
+/// The partners of a program in a swarm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
     /// The program that watches the packets of each host.

@@ -84,7 +84,7 @@ static __always_inline bool is_question(const struct ethhdr *ethernet, void *end
         __builtin_memcpy(address.bytes + 12, arp->target, 4);
     } else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
         const struct solicitation *packet = (const void *)(ethernet + 1);
-        // Who has one of the addresses already advertises it to all.
+        // A host that has one of the addresses already advertises it to all.
         if ((void *)(packet + 1) > end || packet->next_header != ICMPV6
             || (packet->type != NEIGHBOUR_SOLICITATION && packet->type != NEIGHBOUR_ADVERTISEMENT))
             return false;

@@ -31,7 +31,7 @@ const HEADROOM: u32 = 256;
 const BUFFER_BYTES: [u32; 2] = [2048, 4096];
 /// Frames per batch, at most.
 const BATCH: usize = 64;
-/// How often an idle wire checks whether its interface and its program are still there: a socket without either is
+/// The interval at which an idle wire checks whether its interface and its program are still there: a socket without either is
 /// never readable.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a system call polls the device's queue: that it may is what counts, since sockets that do not block poll it once.

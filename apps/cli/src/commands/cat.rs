@@ -66,7 +66,7 @@ async fn speak(session: &Session) -> Result<SessionStream, Exit> {
             Ok(0) => break,
             Ok(_) => {}
             Err(exit) => {
-                // What was sent so far is not all of the input.
+                // The bytes sent so far are not all of the input.
                 let _ = stream.reset(INPUT_FAILED);
                 return Err(exit);
             }

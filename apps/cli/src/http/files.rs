@@ -51,7 +51,7 @@ pub(crate) struct Root {
 pub(crate) struct Exposure {
     /// Files that begin with a dot.
     pub(crate) dot_files: bool,
-    /// What links lead to outside of the folder.
+    /// The targets of links outside of the folder.
     pub(crate) outward_links: bool,
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn is_harmless(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['.', '-']) && shown == name && !name.contains(char::is_control)
 }
 
-/// Where a file goes. None: standard output. A sender's name is never a path.
+/// The place of a received file; `None` is standard output. A sender's name is never a path.
 pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Exit> {
     let own = || {
         let is_path = name.contains(['/', '\\']) || name.len() > MAX_NAME;

@@ -56,11 +56,11 @@ pub(crate) struct Association {
     up: bool,
     /// The library has reported that the association was lost.
     lost: bool,
-    /// Why it is no more; the library reports it once.
+    /// The cause of its end, which the library reports once.
     gone: Option<io::ErrorKind>,
     /// The peer ends directions as we do.
     knows_end: bool,
-    /// Nothing more will come.
+    /// The association has ended.
     ended: bool,
     /// We have announced that nothing more will come.
     finished: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Association {
     failed_setup: bool,
 }
 
-/// What a turn of reading brought.
+/// The result of one turn of reading.
 enum Turn {
     Data(usize),
     /// A notification, which was taken in.
@@ -190,7 +190,7 @@ impl Association {
         }
     }
 
-    /// Why there is no association any more. The library reports it behind what was not read yet, which is
+    /// The cause of the association's end. The library reports it behind bytes not read yet, which is
     /// at most a receive buffer, and is kept.
     fn why_gone(&mut self) -> io::Error {
         while self.gone.is_none() {
@@ -305,7 +305,7 @@ impl Association {
             }
         };
         match result {
-            // What came before the end, or before an error, which comes again.
+            // Bytes came before the end, or before an error, which comes again.
             _ if filled > 0 => Poll::Ready(Ok(Bytes::copy_from_slice(&self.scratch[..filled]))),
             Ok(()) => Poll::Ready(Ok(Bytes::new())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,

@@ -48,7 +48,7 @@ pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
         .collect()
 }
 
-/// How long a message of the stream is at most.
+/// The maximum length of a message of the stream, bytes.
 pub(crate) fn message_length(status: &Status) -> usize {
     (status.fragmentation_point as usize).clamp(512, 9_000) * PACKETS
 }

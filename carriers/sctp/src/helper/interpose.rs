@@ -40,7 +40,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// How often each thread that there is has asked for more.
+    /// The number of times that each thread has asked for more.
     pub(crate) fn counts(&self) -> Vec<u64> {
         let sockets = SOCKETS.get();
         let has = [

@@ -55,7 +55,7 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// The addresses at which it listens.
     pub(crate) fn local(&self) -> Vec<SocketAddr> {
         self.socket
             .as_ref()

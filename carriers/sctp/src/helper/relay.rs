@@ -58,7 +58,7 @@ pub(crate) struct Relay {
     /// The program has ended its direction.
     finishing: bool,
     finished: bool,
-    /// Nothing more comes from the peer, or the program does not want it.
+    /// The peer has ended its direction, or the program reads no more.
     ended: bool,
     last: Option<View>,
     progress: Progress,
@@ -138,7 +138,7 @@ impl Relay {
                     match word {
                         Word::GoOn => {}
                         Word::Finish => self.finishing = true,
-                        // What was written is still sent; what comes is not read any more.
+                        // Bytes already written are still sent; those that arrive are not read any more.
                         Word::End => {
                             (dropped, self.finishing, self.ended) = (true, true, true);
                             self.inbound = Bytes::new();

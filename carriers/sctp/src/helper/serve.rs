@@ -31,7 +31,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// A number for an association that is to come, and its stream.
 type Offer = (u64, OwnedFd, End);
 
-/// What the program has asked for.
+/// The orders of the program.
 struct Service {
     stack: Stack,
     reports: Reports,

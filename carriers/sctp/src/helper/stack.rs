@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::options::SctpOptions;
 use crate::udp::Sockets;
 
-/// What the stack is set to. Times in milliseconds.
+/// The settings of the stack. Times are in milliseconds.
 ///
 /// The first three are what was measured to fill two paths of 10 Mbit/s (19.1 to 19.3 Mbit/s; the other
 /// modes reach 13.7 to 18.5). What is not used is off.
@@ -67,7 +67,7 @@ impl Stack {
     /// Waits until every association that was dropped has ended, for `limit` at most, so that peers are
     /// notified before the process ends.
     pub(crate) async fn settle(&self, limit: Duration) {
-        // What has not ended by then ends with the process.
+        // An association that is still open by then ends with the process.
         let _ = tokio::time::timeout(limit, self.reaper.idle()).await;
     }
 

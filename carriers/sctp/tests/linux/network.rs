@@ -54,14 +54,14 @@ impl Peer {
     }
 
     /// Sets how many descriptors it may have open.
-    pub(crate) fn limit_descriptors(&self, most: usize) -> TestResult {
+    pub(crate) fn limit_descriptors(&self, max: usize) -> TestResult {
         let status = Command::new("prlimit")
-            .args([format!("--pid={}", self.child.id()), format!("--nofile={most}:")])
+            .args([format!("--pid={}", self.child.id()), format!("--nofile={max}:")])
             .status()?;
         expect(status.success(), "prlimit failed")
     }
 
-    /// How many descriptors it has open.
+    /// The number of its open descriptors.
     pub(crate) fn descriptors(&self) -> TestResult<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
     }

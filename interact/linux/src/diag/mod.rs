@@ -67,7 +67,7 @@ pub struct Diagnostics {
     known: HashMap<u64, Identity>,
 }
 
-/// What the kernel finds a flow by.
+/// The kernel finds a flow by these.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     namespace: u64,

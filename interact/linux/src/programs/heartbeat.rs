@@ -40,7 +40,7 @@ impl Heartbeat {
         let body = move || {
             let mut last = Instant::now();
             while is_over.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                // What cannot be written now is written the next time.
+                // A sign of life that cannot be written now is written the next time.
                 if beat(now()).is_ok() {
                     if last.elapsed() >= LATE {
                         noted.store(true, Ordering::Relaxed);

@@ -183,7 +183,7 @@ mod tests {
             let name = event.name.strip_prefix("kernel.").expect("the provider's name");
             let same = ours.event(name).and_then(|id| ours.event_type(id)).expect(name);
             let fields = |e: &EventType| e.fields.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
-            // What a peer or a network did is in our own program's notice to its application.
+            // The acts of a peer or a network are in our own program's notice to its application.
             let more: &[&str] = match name {
                 "tcp.closed" => &["reason", "duration", "established"],
                 _ => &[],

@@ -16,7 +16,7 @@ use tracing::warn;
 const FRESH: Duration = Duration::from_micros(200);
 /// Until it is tried again to steer a flow that could not be.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long flows that are to be given our congestion control wait for others after a visit to all sockets: one visit
+/// The time that flows which are to get our congestion control wait for others after a visit to all sockets: one visit
 /// serves all that have come meanwhile.
 const GATHER: Duration = Duration::from_millis(20);
 /// The most values that wait for a visit.

@@ -14,11 +14,11 @@ use crate::TestResult;
 use crate::network::{Transfer, diagnostics, expect, load, network, wait_until};
 use crate::steering::holder;
 
-/// How many flows are adopted together.
+/// The number of flows that are adopted together.
 const FLOWS: usize = 100;
 const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"10ms\", queue = \"250kB\" }";
 const MINUTE: Duration = Duration::from_secs(60);
-/// How long the programs heed leases of a process that shows no sign of life, and what a busy machine adds.
+/// The time for which the programs heed leases of a process that shows no sign of life, and what a busy machine adds.
 const HEEDED: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(2);
 

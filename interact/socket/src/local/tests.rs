@@ -32,7 +32,7 @@ fn mode(path: &Path) -> u32 {
         & 0o7777
 }
 
-/// How the conversation ends, and the lengths of the lines before; of one that is too long there is none.
+/// The end of the conversation, and the lengths of the lines before; a line that is too long has none.
 async fn lines_of(stream: UnixStream) -> (Vec<Option<usize>>, Option<String>) {
     let (mut lines, mut taken) = (Lines::new(stream.into_split().0), Vec::new());
     loop {

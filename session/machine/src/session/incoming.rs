@@ -14,7 +14,7 @@ use crate::stream::{PendingControl, Priority};
 /// How many times more streams are kept than may be open: those that may be over for the peer.
 const LINGERING: u64 = 4;
 
-/// How long the peer may lack the lowest byte of a stream while it acknowledges later ones, before others carry what
+/// The time for which the peer may lack the lowest byte of a stream while it acknowledges later ones, before others carry what
 /// the carrier of that byte holds.
 const STALL: Duration = Duration::from_millis(500);
 

@@ -63,7 +63,7 @@ pub fn watch() -> io::Result<OwnedFd> {
     )
 }
 
-/// Where the kernel's routes lead.
+/// The destinations of the kernel's routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// No route leads there.
@@ -81,7 +81,7 @@ pub enum Reach {
 pub fn reach(socket: &mut Socket, to: IpAddr, index: u32) -> io::Result<Reach> {
     // Without it the kernel takes each IPv4 address for one on the link of the interface (linux/rtnetlink.h).
     const RTM_F_FIB_MATCH: u32 = 0x2000;
-    /// Where `struct rtmsg` has the type of a route.
+    /// The offset of a route's type in `struct rtmsg`.
     const TYPE: usize = 7;
     let (family, octets, prefix) = match to {
         IpAddr::V4(to) => (libc::AF_INET, to.octets().to_vec(), 32),

@@ -19,13 +19,13 @@ const LINK: Link = Link {
     // A round trip at its rate.
     queue: 200_000,
 };
-/// What a session may send for each byte of a plain program: headers of segments and TLS are less than a hundredth.
+/// The bytes that a session may send for each byte of a plain program: headers of segments and TLS are less than a hundredth.
 const MAX_RATIO: f64 = 1.05;
 const BYTES: usize = 20 << 20;
 /// The port of the plain server, which no transfer has.
 const PLAIN: u16 = 4_000;
 
-/// What a session of TCP has the server send is at most a twentieth more than a plain program's.
+/// A session of TCP has the server send at most a twentieth more than a plain program has.
 pub(crate) fn a_session_sends_no_more_than_plain_tcp() -> TestResult {
     let mut faults = Vec::new();
     for controller in ["cubic", "reno", "bbr"] {
