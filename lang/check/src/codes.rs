@@ -111,6 +111,7 @@ pub(crate) const ASSIGNED_FILL: &str = "E0915";
 pub(crate) const SHRINKING_LIST: &str = "E0916";
 pub(crate) const REPEATED: &str = "E0917";
 pub(crate) const OUT_OF_RANGE: &str = "E0918";
+pub(crate) const UNREAD_FIELD: &str = "E0919";
 
 #[cfg(test)]
 mod tests {

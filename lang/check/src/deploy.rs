@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Where a field of a structure is, which may lie in a part: `ends.local_ip`.
-    fn field_path(&self, body: ir::StructId, path: &Expr) -> Option<(u32, Ty)> {
+    fn field_path(&mut self, body: ir::StructId, path: &Expr) -> Option<(u32, Ty)> {
         let (base, inside, name) = match &path.kind {
             ExprKind::Name(name) => (0, body, name),
             ExprKind::Field(outer, name) => match self.field_path(body, outer)? {
@@ -184,6 +184,7 @@ impl<'a> Checker<'a> {
             _ => return None,
         };
         self.note_field(inside, name);
+        self.note_read(inside, name);
         let field = self.field_named(inside, &name.name)?;
         Some((base + field.offset, field.ty.clone()))
     }
@@ -194,7 +195,7 @@ impl<'a> Checker<'a> {
             return;
         };
         let body = self.module.contexts[context as usize].body;
-        let offset = |checker: &Checker<'_>, at: usize, ty: &Ty| {
+        let offset = |checker: &mut Checker<'_>, at: usize, ty: &Ty| {
             let (offset, found) = checker.field_path(body, call.args.get(at)?)?;
             (found == *ty).then_some(offset)
         };

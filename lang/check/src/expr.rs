@@ -174,8 +174,9 @@ impl<'a> Body<'_, 'a> {
         let this = self.this.clone()?;
         let Ty::Struct(id) = this.ty else { return None };
         let field = self.ck.field_named(id, &name.name)?;
-        self.ck.note_field(id, name);
         let (offset, ty) = (field.offset, field.ty.clone());
+        self.ck.note_field(id, name);
+        self.ck.note_read(id, name);
         Some(Value::Place(inside(&this, offset, ty)))
     }
 

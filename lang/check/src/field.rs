@@ -94,6 +94,7 @@ impl<'a> Body<'_, 'a> {
     fn struct_field(&mut self, place: Place, id: ir::StructId, name: &Ident) -> Value {
         if let Some(field) = self.ck.field_named(id, &name.name) {
             let (offset, ty) = (field.offset, field.ty.clone());
+            self.ck.note_read(id, name);
             self.ck.module.reads_sub |= id == OP && name.name == "sub";
             return Value::Place(inside(&place, offset, ty));
         }

@@ -530,6 +530,7 @@ impl<'a> Body<'_, 'a> {
         let word = Ty::uint(64);
         let mut args = Vec::new();
         for field in fields {
+            self.ck.read.insert((id, field.name.clone()));
             let value = crate::body::load(crate::body::inside(&place, field.offset, field.ty));
             args.push(self.kept(fold::cast(value, &word)));
         }

@@ -63,6 +63,7 @@ mod stmt;
 mod subjects;
 mod tables;
 mod types;
+mod unread;
 mod unused;
 pub mod vocabulary;
 mod wire;
@@ -134,6 +135,7 @@ fn pass(checker: &mut Checker<'_>) {
         checker.check_ids();
     }
     checker.find_unused();
+    checker.find_unread();
     checker.find_idle_contexts();
     checker.prove_offloads();
 }

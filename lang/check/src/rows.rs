@@ -693,4 +693,11 @@ the loop.",
         text: "A warning: a position beyond a list's size reads as zero and ignores writes, a shift by the width or
 more is taken modulo the width, and a loop from 8 to below 0 takes no round.",
     },
+    Code {
+        code: UNREAD_FIELD,
+        title: "a field that is never read",
+        text: "A warning: no processor, function, invariant or deployment reads the field of a context, a structure or
+a scratchpad. Assigning it, or adding to it, changes nothing. Fields that are `observable` or
+`modifiable` are read from outside, and so are those of structures that externs and signals take.",
+    },
 ];

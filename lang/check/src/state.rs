@@ -274,6 +274,10 @@ pub(crate) struct Checker<'a> {
     pub(crate) depth: u32,
     /// Timers that some instruction starts: context and name.
     pub(crate) started: std::collections::HashSet<(ir::ContextId, String)>,
+    /// Fields that some expression reads: structure and name.
+    pub(crate) read: std::collections::HashSet<(StructId, String)>,
+    /// The field name of the assignment that was met last: it is written there, not read.
+    pub(crate) written: Option<Span>,
     /// Names of parts in dispatch tables that chose among several.
     pub(crate) parts_met: std::collections::HashSet<Span>,
     /// What names stand for, where an editor asks for it.
@@ -348,6 +352,8 @@ impl<'a> Checker<'a> {
             extern_funcs: Vec::new(),
             depth: 0,
             started: std::collections::HashSet::new(),
+            read: std::collections::HashSet::new(),
+            written: None,
             parts_met: std::collections::HashSet::new(),
             notes: None,
             chain_spans: Vec::new(),

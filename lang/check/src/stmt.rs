@@ -84,6 +84,9 @@ impl<'a> Body<'_, 'a> {
             );
             return;
         }
+        if let ExprKind::Field(_, name) = &target.kind {
+            self.ck.written = Some(name.span);
+        }
         let place = match self.value(target, None) {
             Value::Place(place) => place,
             Value::Error => {

@@ -54,7 +54,7 @@ impl Subject {
 const SUBJECTS: &[Subject] = &[
     Subject {
         name: "tcp",
-        beside: &["script.toml"],
+        beside: &["script.toml", "swarm.args"],
         variable: "HAWSER_TCP",
         tests: &[("{tests}", "tcp_interp"), ("{fast}", "fast")],
         killers: &[
@@ -68,18 +68,7 @@ const SUBJECTS: &[Subject] = &[
                     "transports/tcp/scripts",
                 ],
             ),
-            (
-                "swarm",
-                &[
-                    "target/debug/hawser",
-                    "swarm",
-                    "{program}",
-                    "--runs",
-                    "12",
-                    "--save",
-                    "{folder}/failure.toml",
-                ],
-            ),
+            SWARM,
             ("fast", &["{fast}", "-q", "interpreted"]),
             (
                 "tests",

@@ -71,6 +71,8 @@ enum Theme {
     Losses,
     /// A stream at a pace is cut again and again.
     Outages,
+    /// A queue on a long path marks packets in place of losing them.
+    Marks,
 }
 
 fn theme(rng: &mut Rng) -> Theme {
@@ -91,6 +93,7 @@ fn theme(rng: &mut Rng) -> Theme {
         62..65 => Theme::Updates,
         65..68 => Theme::Losses,
         68..71 => Theme::Outages,
+        71..74 => Theme::Marks,
         _ => Theme::Usual,
     }
 }
@@ -122,6 +125,7 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
         Theme::Opening if is_adaptive => opening(scenario, rng),
         Theme::Losses if is_adaptive => losses(scenario, rng),
         Theme::Outages if is_adaptive => outages(scenario, rng),
+        Theme::Marks if is_adaptive => marks(scenario, rng),
         Theme::Usual
         | Theme::Stopped
         | Theme::Again
@@ -135,7 +139,8 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
         | Theme::Updates
         | Theme::Opening
         | Theme::Losses
-        | Theme::Outages => {
+        | Theme::Outages
+        | Theme::Marks => {
             if rng.chance(0.2) {
                 asymmetric(&mut scenario.link[0], rng);
             }
@@ -617,6 +622,24 @@ fn losses(scenario: &mut Scenario, rng: &mut Rng) {
     rules.drop = Some(lost);
     // A quarter of the line's time for headers, and for windows that were halved.
     scenario.bounds.time = Some(Span(line + line / 4 + rounds * 2 * delay));
+}
+
+/// A queue marks packets once half of what the path holds waits in it, and loses none. The window is reduced once for the
+/// marks of a round trip (RFC 3168, 6.1.2), and the line stays busy. A sender that reduces it for each echo of one mark is
+/// left with a few packets in flight, and such a window takes seconds to fill the path again.
+fn marks(scenario: &mut Scenario, rng: &mut Rng) {
+    let (rate, delay) = (10_000_000, span(rng, 40 * MILLISECOND, 60 * MILLISECOND).0);
+    perfect(&mut scenario.link[0], rate, delay);
+    let holds = rate / 8 * 2 * delay / SECOND;
+    scenario.link[0].both.ecn = Some(Bytes(holds / 2));
+    scenario.at.clear();
+    for host in &mut scenario.host {
+        host.mtu = 1500;
+    }
+    let bytes = rng.between(1_400_000, 1_600_000);
+    one_bulk(scenario, bytes, 0);
+    let line = bytes * 8 * SECOND / rate;
+    scenario.bounds.time = Some(Span(line + line / 4 + 20 * 2 * delay));
 }
 
 /// Small messages at a pace, more than a window of them during each of four cuts. A sender that has timed out in one cut
