@@ -63,9 +63,20 @@ pub(crate) struct StackArgs {
     /// Seed of the injected faults
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
-    /// Buffer size of a connection, for sending and for receiving: 64MiB (default: 4 MiB and 8 MiB)
-    #[arg(long, value_name = "BYTES", requires = "dev")]
+    /// Buffer size of a connection, for sending and for receiving, at least 128KiB: 64MiB (default: 4 MiB and 8 MiB)
+    #[arg(long, value_name = "BYTES", requires = "dev", value_parser = parse_buffer)]
     buffer: Option<Bytes>,
+}
+
+/// The least memory of a connection that a stack takes, in bytes: what several packets of the largest size need.
+const BUFFER_MIN: u64 = 128 * 1024;
+
+fn parse_buffer(text: &str) -> Result<Bytes, String> {
+    let buffer: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    match buffer.0 < BUFFER_MIN {
+        true => Err(format!("a connection needs at least {} KiB", BUFFER_MIN / 1024)),
+        false => Ok(buffer),
+    }
 }
 
 /// Routers of a stack, where `--gateway` names no other thing.

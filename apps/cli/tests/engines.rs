@@ -82,6 +82,21 @@ fn a_built_program_runs_on_both_engines() {
     }
 }
 
+/// A param that there is not, or a value outside its type, is found before the first seed, as the program's own are.
+#[test]
+fn values_that_vary_are_checked_before_the_first_seed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
+    for wrong in ["NOSUCH=1", "RTO=1s,5"] {
+        for command in ["swarm", "mutants"] {
+            let program = path.display().to_string();
+            let output = run(&[command, &program, "--plain", "--runs", "2", "--vary", wrong]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{command} {wrong}: {said}");
+            assert!(!said.contains("seed"), "{command} {wrong}: {said}");
+        }
+    }
+}
+
 #[test]
 fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

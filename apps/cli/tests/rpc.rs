@@ -11,6 +11,7 @@ const TESTS: &[Test] = tests![
     calls_between_two_processes_are_answered_and_their_times_reported,
     a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason,
     calls_that_fail_one_after_another_end_after_eight,
+    the_commands_of_the_page_call_without_root,
 ];
 
 fn main() -> ExitCode {
@@ -134,4 +135,24 @@ fn calls_that_fail_one_after_another_end_after_eight() -> TestResult {
         }
         Ok(())
     })
+}
+
+/// The commands in docs/messages.md for a user without root, as they stand there.
+fn the_commands_of_the_page_call_without_root() -> TestResult {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md"))?;
+    let begin = page
+        .find("unshare -Urn sh -c")
+        .ok_or("the page has the commands")?;
+    let commands = page[begin..].split("```").next().ok_or("they end")?;
+    let command = std::path::Path::new(env!("CARGO_BIN_EXE_hawser"));
+    let folder = command.parent().ok_or("a folder")?.display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("sh")
+        .args(["-c", commands])
+        .env("PATH", format!("{folder}:{path}:/usr/sbin:/sbin"))
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("1000 calls of 32 bytes in "), "{text}{errors}");
+    Ok(())
 }

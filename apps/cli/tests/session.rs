@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{ChildStdout, Command, Output, Stdio};
 
+use hawser_temporary::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -156,8 +157,10 @@ fn cat_joins_what_goes_in_with_what_comes_out() {
 
 #[test]
 fn errors_of_wrong_flags_name_the_flag() {
+    let folder = Folder::new().expect("a folder");
     let run = |arguments: &[&str]| {
         let output = Command::new(HAWSER)
+            .current_dir(&*folder)
             .args(arguments)
             .output()
             .expect("hawser starts");

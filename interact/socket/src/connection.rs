@@ -162,7 +162,10 @@ impl Connection {
             };
             let answer = match line {
                 Some(Line::Whole(line)) => self.take(&line, rules, user).await,
-                Some(Line::TooLong) => Some(self.refusal(&RequestError::TooLong.into())),
+                Some(Line::TooLong(beginning)) => Some(self.error(
+                    &RequestError::TooLong.into(),
+                    request::begins_steering(&beginning),
+                )),
                 None => return Ok(()),
             };
             match answer {
@@ -184,14 +187,17 @@ impl Connection {
             Err(error) => Err(error.into()),
         };
         self.known |= answer.is_ok();
-        // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
-        answer.unwrap_or_else(|refusal| {
-            let mut error = self.refusal(&refusal);
-            if request::is_steering(line) {
-                error["of"] = "steer".into();
-            }
-            Some(error)
-        })
+        answer.unwrap_or_else(|refusal| Some(self.error(&refusal, request::is_steering(line))))
+    }
+
+    /// The answer to a refused line. A client does not wait for the answer of a `steer`: its error says so, and is not
+    /// taken for the answer to another request.
+    fn error(&self, refusal: &RequestRefusal, is_steering: bool) -> Value {
+        let mut error = self.refusal(refusal);
+        if is_steering {
+            error["of"] = "steer".into();
+        }
+        error
     }
 
     /// The answer to a request that is refused; the log has it, too.

@@ -306,6 +306,13 @@ pub(super) fn is_steering(line: &[u8]) -> bool {
         .is_ok_and(|object| object.contains_key("steer"))
 }
 
+/// Whether the beginning of a line that was too long is that of a `steer`: its first key is.
+pub(super) fn begins_steering(beginning: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(beginning);
+    let first = text.trim_start().strip_prefix('{').map(str::trim_start);
+    first.is_some_and(|first| first.starts_with("\"steer\""))
+}
+
 const EXAMPLE: &str = r#"{"offers":{}} or {"subscribe":{"events":["tcp.*"],"interval":"10ms"}}"#;
 
 fn is_name(name: &str) -> bool {

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .open(Some(Engine::Interp), &args.program)
         .map_err(|e| refused(&Error::Load(e)))?;
     programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
-    args.claims.check(&programs)?;
+    args.claims.check(&programs, &loaded)?;
     let texts = Texts::of(loaded.module());
     let trial = Trial {
         args,

@@ -39,6 +39,8 @@ const QUANTILES: [(&str, f64); 5] = [
 ///
 ///   hawser rpc serve --program homa --dev packet:hawser0 --addr 10.9.0.1/24 &
 ///   hawser rpc call 10.9.0.1:7000 --program homa --dev packet:hawser1 --addr 10.9.0.2/24
+///
+/// Without root both run within `unshare -Urn`, on a pair of devices made there (docs/messages.md has the commands).
 #[derive(clap::Subcommand)]
 #[command(verbatim_doc_comment)]
 pub(crate) enum Command {

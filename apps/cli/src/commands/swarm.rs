@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
-use hawser::programs::{self, Engine, Error, Programs};
+use hawser::programs::{self, Engine, Error, Loaded, Programs};
 use hawser::sim::swarm::{self, Abilities, Ability, Beside, Carried, Delivery, Kind, Subject, Value};
 use hawser::sim::{self, Report, Scenario, Shrunk, Story};
 use serde_json::json;
@@ -166,12 +166,23 @@ impl Claims {
             .beside(beside)
     }
 
-    /// The programs beside the one that is tried: each has to be there.
-    pub(crate) fn check(&self, programs: &Programs) -> Outcome {
-        for name in self.watch.iter().chain(&self.peer) {
+    /// Checks what no run could begin without: the programs beside the one that is tried are there, and it and its peer
+    /// take each value that a host may draw.
+    pub(crate) fn check(&self, programs: &Programs, tried: &Loaded) -> Outcome {
+        let open = |name| {
             programs
                 .open(None, name)
-                .map_err(|error| refused(&Error::Load(error)))?;
+                .map_err(|error| refused(&Error::Load(error)))
+        };
+        self.watch.as_deref().map(open).transpose()?;
+        let peer = self.peer.as_deref().map(open).transpose()?;
+        for (name, values) in &self.vary {
+            for value in values {
+                let setting = [format!("{name}={value}")];
+                for program in std::iter::once(tried).chain(&peer) {
+                    programs::set(program, &setting).map_err(|error| refused(&error))?;
+                }
+            }
         }
         Ok(())
     }
@@ -224,13 +235,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     // The command line names it.
     let programs = Programs::default().with_native_files(true);
-    args.claims.check(&programs)?;
     let mut subject = args.claims.subject(&args.program);
     for engine in [engines.first, engines.second] {
         let loaded = programs
             .open(Some(engine), &args.program)
             .map_err(|e| refused(&Error::Load(e)))?;
         programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
+        args.claims.check(&programs, &loaded)?;
         subject = subject.known(loaded.module());
     }
     let swarm = Swarm {

@@ -17,6 +17,8 @@ use tokio::time::timeout;
 
 /// Bytes of a line, without its end.
 pub const LINE: usize = 64 << 10;
+/// Bytes of a longer line that are kept: enough to see which request it was.
+const BEGINNING: usize = 64;
 /// Bytes of lines that are taken in while the peer is written to.
 const AHEAD: usize = 2 * LINE;
 /// How long a connection may be idle, and how long a line may take.
@@ -52,16 +54,16 @@ impl From<io::Error> for End {
 pub enum Line {
     /// It, without its end.
     Whole(Vec<u8>),
-    /// It had more than [`LINE`] bytes, which were dropped.
-    TooLong,
+    /// It had more than [`LINE`] bytes, which were dropped but for the first [`BEGINNING`] at most.
+    TooLong(Vec<u8>),
 }
 
 /// Bounded lines of a peer.
 pub struct Lines {
     reader: OwnedReadHalf,
     buffer: Vec<u8>,
-    /// The line that is being read is too long: the rest of it is dropped.
-    is_too_long: bool,
+    /// The beginning of the line that is being read, where it is too long: the rest of it is dropped.
+    too_long: Option<Vec<u8>>,
 }
 
 impl Lines {
@@ -70,7 +72,7 @@ impl Lines {
         Lines {
             reader,
             buffer: Vec::new(),
-            is_too_long: false,
+            too_long: None,
         }
     }
 
@@ -87,7 +89,7 @@ impl Lines {
 
     /// The next line, however long it takes to begin where that may be.
     pub async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Line>, End> {
-        let begins = self.buffer.is_empty() && !self.is_too_long;
+        let begins = self.buffer.is_empty() && self.too_long.is_none();
         if may_be_idle && begins && self.fill().await? == 0 {
             return Ok(None);
         }
@@ -103,8 +105,12 @@ impl Lines {
                 let mut line = std::mem::replace(&mut self.buffer, rest);
                 line.pop();
                 searched = 0;
-                if std::mem::take(&mut self.is_too_long) || line.len() > LINE {
-                    return Ok(Some(Line::TooLong));
+                if let Some(beginning) = self.too_long.take() {
+                    return Ok(Some(Line::TooLong(beginning)));
+                }
+                if line.len() > LINE {
+                    line.truncate(BEGINNING);
+                    return Ok(Some(Line::TooLong(line)));
                 }
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
@@ -112,7 +118,8 @@ impl Lines {
                 return Ok(Some(Line::Whole(line)));
             }
             if self.buffer.len() > LINE {
-                self.is_too_long = true;
+                let beginning = || self.buffer[..BEGINNING].to_vec();
+                self.too_long.get_or_insert_with(beginning);
                 self.buffer.clear();
             }
             searched = self.buffer.len();

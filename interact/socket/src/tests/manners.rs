@@ -45,6 +45,31 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
     }
 }
 
+/// A client waits for no answer to a `steer`, so that its error has to say that it is one, however long the line was.
+#[test]
+fn a_steer_that_is_too_long_is_refused_as_a_steer() {
+    let place = Place::new();
+    let mut stream = UnixStream::connect(place.socket()).expect("it listens");
+    let mut answers = BufReader::new(stream.try_clone().expect("a file")).lines();
+    let long = "x".repeat(70_000);
+    for (line, of) in [
+        (format!("{{\"steer\":{{\"flow\":\"{long}\"}}}}"), Some("steer")),
+        (format!(" {{ \"steer\" : \"{long}\" }}"), Some("steer")),
+        (format!("{{\"delete\":\"{long}\"}}"), None),
+        (format!("{{\"delete\":\"\\\"steer\\\"{long}\"}}"), None),
+    ] {
+        stream.write_all(line.as_bytes()).expect("it reads");
+        stream.write_all(b"\n").expect("it reads");
+        let answer = answers.next().expect("an answer").expect("text");
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
+        assert_eq!(
+            answer["error"],
+            "a line has at most 65536 bytes: this one was dropped"
+        );
+        assert_eq!(answer["of"].as_str(), of, "{}", &line[..30]);
+    }
+}
+
 #[test]
 fn leases_of_a_killed_process_end_and_are_audited() {
     let place = Place::new();

@@ -228,7 +228,7 @@ impl Stack {
                 self.chains.state.ports.give(flow.local, flow.remote);
                 self.chains.state.handles.close(handle);
                 Err(match outcome {
-                    Err(Denied::Refused(Errno::NO_BUFFERS)) => {
+                    Err(Denied::Refused(Errno::OVERFLOW)) => {
                         RequestError::ReceiveBuffer(self.chains.state.limits.rx_bytes)
                     }
                     Err(denied) => denied.into(),

@@ -33,6 +33,8 @@ impl Errno {
     pub const INVALID: Errno = Errno(22);
     /// `ENOPROTOOPT`.
     pub const UNKNOWN_OPTION: Errno = Errno(92);
+    /// `EOVERFLOW`: at an opening, params that ask for more than a connection may hold.
+    pub const OVERFLOW: Errno = Errno(75);
     /// `ENOBUFS`.
     pub const NO_BUFFERS: Errno = Errno(105);
 

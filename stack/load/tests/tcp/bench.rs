@@ -172,6 +172,13 @@ pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: 
     Stack::new(with_params(&usual(params)), config(address, seed, mtu), caps).expect("a stack")
 }
 
+/// The same with so many bytes that each connection may hold of either direction, and the program's own params.
+pub(crate) fn stack_that_holds(address: IpAddr, bytes: u64, seed: u64, caps: &Caps) -> Stack {
+    let mut config = config(address, seed, 1500);
+    (config.limits.tx_bytes, config.limits.rx_bytes) = (bytes, bytes);
+    Stack::new(with_params(&[]), config, caps).expect("a stack")
+}
+
 fn config(address: IpAddr, seed: u64, mtu: u32) -> StackConfig {
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
     let mut config = StackConfig::new(interface, seed);

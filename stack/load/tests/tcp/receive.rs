@@ -289,11 +289,23 @@ fn a_buffer_beyond_the_limit_is_refused() {
     assert_eq!(Connection::plain(&["RCV_BUF=8000000"]).bench.stack.counters().receive_limit, 0);
 }
 
+/// As Linux takes any SO_RCVBUF: a stack that holds less of a connection than TCP's usual buffer has smaller windows.
+#[test]
+fn small_buffers_give_small_windows() {
+    for bytes in [128 << 10, 512 << 10, 1 << 20, 1_114_111] {
+        let took = carry(&mut Stage::that_holds(bytes), 2_000_000);
+        assert!(took < 10_000, "{bytes}: {took} ms");
+    }
+}
+
 /// 100 MB at a round trip of 100 ms, over a link of 200 MB/s, taken as they come: how long that takes, in milliseconds.
 fn fetch(params: &[&str]) -> u64 {
-    const LENGTH: usize = 100_000_000;
     let link = Link { byte_time: 5, delay: 50 * MS, queue: 200 * MS, lost: 0 };
-    let mut stage = Stage::over(link, params);
+    carry(&mut Stage::over(link, params), 100_000_000)
+}
+
+/// Milliseconds until a client has so many bytes of a server, which it takes as they come.
+fn carry(stage: &mut Stage, length: usize) -> u64 {
     stage.listen(80);
     let client = stage.connect(80);
     let (begin, mut written, mut taken, mut end) = (stage.now, 0, 0, 0);
@@ -303,11 +315,11 @@ fn fetch(params: &[&str]) -> u64 {
         stage.run(SECOND, |stage| {
             let now = Instant::from_nanos(stage.now);
             for server in stage.accepted() {
-                let rest = &data[..data.len().min(LENGTH - written)];
+                let rest = &data[..data.len().min(length - written)];
                 written += stage.stacks[0].send(now, server, rest).unwrap_or(0);
             }
             taken += stage.stacks[1].recv(now, client, &mut buffer).unwrap_or(0);
-            if taken == LENGTH && end == 0 {
+            if taken == length && end == 0 {
                 end = stage.now;
             }
         });

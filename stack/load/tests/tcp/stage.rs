@@ -9,7 +9,7 @@ use fastrand::Rng;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Notice, Stack};
 
-use crate::bench::{MS, SECOND, stack};
+use crate::bench::{MS, SECOND, stack, stack_that_holds};
 use crate::segment::{HOST, PEER};
 
 /// A link, alike in both directions.
@@ -83,10 +83,19 @@ impl Stage {
     }
 
     pub(crate) fn over(link: Link, params: &[&str]) -> Stage {
+        Stage::of(link, |ip, seed, caps| stack(ip, params, seed, caps))
+    }
+
+    /// Stacks that hold so many bytes of a connection in each direction.
+    pub(crate) fn that_holds(bytes: u64) -> Stage {
+        Stage::of(SHORT, |ip, seed, caps| stack_that_holds(ip, bytes, seed, caps))
+    }
+
+    fn of(link: Link, make: impl Fn(IpAddr, u64, &Caps) -> Stack) -> Stage {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), queue: Queue::default() };
-        let stacks = [HOST, PEER].map(|ip| stack(IpAddr::V4(ip), params, u64::from(ip.octets()[3]), &caps));
+        let stacks = [HOST, PEER].map(|ip| make(IpAddr::V4(ip), u64::from(ip.octets()[3]), &caps));
         Stage {
             now: SECOND,
             stacks,
