@@ -90,9 +90,9 @@ fn values_that_vary_are_checked_before_the_first_seed() {
         for command in ["swarm", "mutants"] {
             let program = path.display().to_string();
             let output = run(&[command, &program, "--plain", "--runs", "2", "--vary", wrong]);
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{command} {wrong}: {said}");
-            assert!(!said.contains("seed"), "{command} {wrong}: {said}");
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{command} {wrong}: {message}");
+            assert!(!message.contains("seed"), "{command} {wrong}: {message}");
         }
     }
 }
