@@ -22,7 +22,7 @@ const MAX_RECORD_BYTES: u64 = 1 << 24;
 /// The maximum number of names that an entry of a dispatch table lists, with those of the chains that it contains.
 const MAX_LISTED: u64 = 1 << 12;
 
-/// How much an entry lists once its named chains are replaced by what they hold.
+/// The number of processors that an entry lists once its named chains are replaced by theirs.
 #[derive(Clone, Copy, Debug)]
 enum Size {
     /// So many names, each time that they are listed, and so many chains inside each other.

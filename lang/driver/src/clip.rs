@@ -92,7 +92,7 @@ fn boundary(text: &str, byte: u32) -> usize {
         .unwrap_or_default()
 }
 
-/// What stands from a byte on to the end of its line.
+/// The text from a byte on to the end of its line.
 fn line_behind(byte: u32, span: Span, sources: &SourceMap) -> &str {
     let text = sources.file(span.file).text.as_str();
     let (_, behind) = text.split_at(boundary(text, byte));

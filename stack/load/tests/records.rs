@@ -133,7 +133,7 @@ fn open(engine: Engine, name: &str, text: &str) -> Result<Loaded, String> {
     Loaded::open(&path.display().to_string(), Some(engine)).map_err(|error| error.to_string())
 }
 
-/// What was seen of each event: its number, and the contexts that its records name.
+/// The events that were seen: number of each, and the contexts that its records name.
 type Seen = Arc<Mutex<Vec<(u16, String)>>>;
 
 struct Bench {
@@ -211,7 +211,7 @@ impl Bench {
         found.next().map(|(_, records)| records.clone())
     }
 
-    /// How often an event of this name came.
+    /// Counts the events of this name.
     fn count(&self, event: &str) -> usize {
         let number = self.number(event);
         self.seen

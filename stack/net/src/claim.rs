@@ -16,7 +16,7 @@ use crate::error::OpenError;
 /// seconds to forward; on those of a datacentre a server would start 5 s late (decision 108).
 const QUESTIONS: u32 = 3;
 const ANSWER_TIME: Duration = Duration::from_millis(100);
-/// How long a process that is about to end may keep an address, and the pause before the address is claimed again.
+/// The longest time that an ending process may keep an address, and the pause before the address is claimed again.
 const ENDING: Duration = Duration::from_secs(1);
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 /// The longest sleep between two looks at the queues, of which one alone can wake the thread.

@@ -18,7 +18,7 @@ pub enum OpenError {
     /// One of the stack's addresses is in use.
     #[error("the address {address} is in use by {owner} (EADDRINUSE)")]
     InUse {
-        /// The address.
+        /// The address that the stack asked for.
         address: IpAddr,
         /// The kernel, a process or a host that has it.
         owner: &'static str,

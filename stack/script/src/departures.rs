@@ -70,7 +70,7 @@ impl Departures {
         }
     }
 
-    /// What is not compared of scripts that were written for a system.
+    /// A comparison that is left out for scripts of another system.
     #[must_use]
     pub fn leniency(&self, system: System) -> Leniency {
         let is_for = |of: Option<System>| of.is_none_or(|of| of == system);

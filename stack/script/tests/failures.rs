@@ -329,7 +329,7 @@ fn sysctls_of_freebsd_set_what_those_of_linux_do() {
     );
 }
 
-/// What scripts for FreeBSD take for granted: `sendto` that connects and does not wait, a window's scale by the kernel's
+/// Scripts for FreeBSD take for granted: `sendto` that connects and does not wait, a window's scale by the kernel's
 /// limit of buffers, buffers of whole segments, sockets counted by their state, and windows that fall short of a segment.
 #[test]
 fn a_script_for_freebsd_connects_by_sendto_and_counts_sockets() {

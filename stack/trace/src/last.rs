@@ -17,10 +17,10 @@ use crate::host::Host;
 use crate::kept::Kept;
 use crate::tracer::Wanted;
 
-/// How many events are kept, and until when they are among the last.
+/// The number of events that are kept, and the time until which they are among the last.
 #[derive(Clone, Copy, Debug)]
 pub struct LastEvents {
-    /// How many.
+    /// The number of events.
     pub count: usize,
     /// Events after this time, in nanoseconds of the run, are none of the last; nor are those after a false assertion.
     pub until_ns: u64,
@@ -29,7 +29,7 @@ pub struct LastEvents {
 /// A timer of a context type on a host.
 type Timer = (String, ContextId, u32);
 
-/// What is kept of a run.
+/// The part of a run that is kept.
 pub(crate) struct Last {
     wanted: LastEvents,
     is_over: bool,

@@ -371,7 +371,7 @@ impl Stack {
             quoted
         };
         let net = &net;
-        // What is too small to be likely does not reach programs: routers fragment what they send.
+        // An MTU that is too small to be likely does not reach programs: routers fragment their packets.
         let mut heeded = *icmp;
         if icmp.kind == ICMP_TOO_BIG {
             heeded.mtu = Interface::heeded_mtu(&net.dst_ip, icmp.mtu);

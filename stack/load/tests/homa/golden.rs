@@ -44,7 +44,7 @@ impl Golden {
     }
 }
 
-/// What `golden.c` prints with these arguments.
+/// Returns the output of `golden.c` with these arguments.
 const RECORDED: &str = include_str!("golden.txt");
 const RECORDED_FOR: [u64; 2] = [1000, 998];
 

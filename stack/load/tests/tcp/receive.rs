@@ -272,7 +272,7 @@ fn what_was_flushed_outlives_the_connection() {
     assert_eq!(c.bench.read(c.handle, 10), b"bye");
 }
 
-/// What a window promises has to be kept: params that ask for more than a connection may hold are refused where the
+/// A stack keeps the promise of its window: params that ask for more than a connection may hold are refused where the
 /// first connection is opened or awaited, and do not stall it later.
 #[test]
 fn a_buffer_beyond_the_limit_is_refused() {

@@ -124,7 +124,7 @@ fn a_d_sack_goes_once_beside_data() {
     assert_eq!(reported, [[(c.next.wrapping_sub(1000), c.next)]]);
 }
 
-/// What is sent again leaves as two segments at a time at most: a full queue drops a super-segment as a whole.
+/// Retransmissions leave as two segments at a time at most: a full queue drops a super-segment as a whole.
 #[test]
 fn a_super_segment_repairs_no_more_than_two_segments() {
     let mut c = agreed(Bench::cutting(&[]), false);

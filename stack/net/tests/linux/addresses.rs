@@ -65,7 +65,7 @@ pub(crate) fn an_address_of_a_neighbour_is_not_taken(stage: &Stage) -> TestResul
     Ok(())
 }
 
-/// What refuses an address at the other end of the pair of devices; nothing on a TUN device.
+/// Checks that an address is refused at the other end of the pair of devices; nothing on a TUN device.
 fn at_the_far_end(stage: &Stage, address: IpAddr) -> Option<TestResult<(IpAddr, &'static str)>> {
     match stage.at_the_far_end("homa", &[], address) {
         Ok(None) => None,

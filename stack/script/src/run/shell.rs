@@ -124,7 +124,7 @@ fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
     u16::from_str_radix(port, 16).ok().filter(|_| asked)
 }
 
-/// What FreeBSD's `sockstat … | grep packetdril | grep -c TIME_WAIT | grep 1` asks: a state, and the digits of how many
+/// The question of FreeBSD's `sockstat … | grep packetdril | grep -c TIME_WAIT | grep 1`: a state, and the digits of how many
 /// sockets are in it. All sockets are of the script's address family, ports and process.
 fn counted(filters: &[Command]) -> Option<(&'static str, String)> {
     let [others @ .., count, digits] = filters else {

@@ -6,8 +6,8 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum System {
-    /// Linux.
+    /// Scripts written for the TCP of Linux.
     Linux,
-    /// FreeBSD.
+    /// Scripts written for the TCP of FreeBSD.
     FreeBsd,
 }

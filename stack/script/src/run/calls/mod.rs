@@ -325,7 +325,7 @@ impl Kernel {
         })
     }
 
-    /// How many sockets of the script are in a state, by its name in TCP_INFO's constants. Handshakes that no
+    /// Counts the sockets of the script that are in a state, by its name in TCP_INFO's constants. Handshakes that no
     /// socket has yet count with their listener.
     pub(crate) fn count_in(&self, state: &str) -> usize {
         let wanted = constant(state);
