@@ -1,6 +1,6 @@
 //! Tables by handle.
 //!
-//! The engine chooses handles, and no peer influences them: nobody can make them collide, and a
+//! The engine chooses handles and keys of memory, and no peer influences them: nobody can make them collide, and a
 //! multiplication serves where a table needs a secret hash otherwise.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::state::Handle;
 /// What is known of handles.
 pub type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
 
-/// What is known of numbers that are given out one after the other.
+/// What is known of numbers that the engine gives out.
 pub type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
 
 /// Hashes numbers that count up.

@@ -45,6 +45,8 @@ pub(crate) enum Purpose {
     Ports,
     /// The numbers of messages.
     Messages,
+    /// The keys of registered memory.
+    Regions,
 }
 
 /// One stream of a seed.

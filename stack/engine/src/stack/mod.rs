@@ -168,7 +168,7 @@ impl Stack {
             timers: Timers::new(tables.contexts.len() as u32, tables.timers_per_context),
             packets: Packets::new(module),
             raised: Raised::default(),
-            regions: Regions::default(),
+            regions: Regions::new(stream(Purpose::Regions).key()),
             chunks: ChunkPool::default(),
             pages: PagePool::default(),
             tx_held: 0,

@@ -1,10 +1,16 @@
 //! Memory that applications have registered: programs read and write it by its key, for peers and for their own host.
 //!
-//! Invariants: a key opens what it was made for or nothing: its low byte is another one each time that its place in the
-//! table is used; nobody reaches beyond a region; what is registered stays until nobody holds it, so that an end under
-//! traffic is harmless; their number is bounded.
+//! Invariants: a key opens what it was made for or nothing; keys are the numbers from 1 on in an order that the stack's
+//! seed alone decides, so that no key tells another one, and none comes again before 2^32 others; nobody reaches beyond a
+//! region; what is registered stays until nobody holds it, so that an end under traffic is harmless; their number is
+//! bounded.
 
+use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use siphasher::sip::SipHasher24;
+
+use crate::hash::ByNumber;
 
 /// Bytes that an application shares with a stack.
 ///
@@ -60,7 +66,6 @@ pub(crate) struct Span {
 
 #[derive(Debug)]
 struct Entry {
-    key: u32,
     domain: u32,
     access: u32,
     /// The address of its first byte, as peers know it.
@@ -69,18 +74,21 @@ struct Entry {
 }
 
 /// All that is registered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Regions {
-    entries: Vec<Option<Entry>>,
-    free: Vec<u32>,
-    /// By place: the low byte of its next key.
-    next: Vec<u8>,
+    by_key: ByNumber<Entry>,
+    keys: Keys,
 }
 
-/// Places in the table: a key has 24 bits for them.
-const PLACES: usize = 1 << 24;
-
 impl Regions {
+    /// No regions; `secret` decides the order of their keys.
+    pub(crate) fn new(secret: (u64, u64)) -> Regions {
+        Regions {
+            by_key: ByNumber::default(),
+            keys: Keys::new(secret),
+        }
+    }
+
     /// Adds a region and returns its key; nothing where there are `limit` already.
     pub(crate) fn add(
         &mut self,
@@ -88,42 +96,34 @@ impl Regions {
         region: Arc<Region>,
         limit: usize,
     ) -> Option<u32> {
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None if self.entries.len() < limit.min(PLACES) => {
-                self.entries.push(None);
-                self.next.push(1);
-                self.entries.len() as u32 - 1
-            }
-            None => return None,
-        };
-        let next = &mut self.next[place as usize];
-        let key = place << 8 | u32::from(*next);
-        *next = next.wrapping_add(1);
-        self.entries[place as usize] = Some(Entry {
-            key,
+        if self.by_key.len() >= limit {
+            return None;
+        }
+        let key = self
+            .keys
+            .find(|key| !self.by_key.contains_key(&u64::from(*key)))?;
+        let entry = Entry {
             domain,
             access,
             base,
             region,
-        });
+        };
+        self.by_key.insert(key.into(), entry);
         Some(key)
     }
 
     /// Ends a key; false when it opens nothing in this domain.
     pub(crate) fn remove(&mut self, domain: u32, key: u32) -> bool {
-        let place = key >> 8;
         let known = self.find(domain, key).is_some();
         if known {
-            self.entries[place as usize] = None;
-            self.free.push(place);
+            self.by_key.remove(&key.into());
         }
         known
     }
 
     fn find(&self, domain: u32, key: u32) -> Option<&Entry> {
-        let entry = self.entries.get((key >> 8) as usize)?.as_ref()?;
-        (entry.key == key && entry.domain == domain).then_some(entry)
+        let entry = self.by_key.get(&key.into())?;
+        (entry.domain == domain).then_some(entry)
     }
 
     /// The region of a span and where in it the span begins; nothing where it is not all inside, or not allowed.
@@ -136,9 +136,61 @@ impl Regions {
     }
 }
 
+/// The numbers from 1 to 2^32 - 1, each once, in a secret order; then all of them again.
+///
+/// The order is a permutation of 32 bits by a Feistel network with SipHash-2-4. Four rounds make one that cannot be told
+/// from a random one by a few of its values (Luby and Rackoff, 1988), and each further round takes more of them.
+#[derive(Debug)]
+struct Keys {
+    secret: SipHasher24,
+    count: u32,
+}
+
+const ROUNDS: u8 = 8;
+
+impl Keys {
+    fn new((key0, key1): (u64, u64)) -> Keys {
+        Keys {
+            secret: SipHasher24::new_with_keys(key0, key1),
+            count: 0,
+        }
+    }
+
+    fn permuted(&self, number: u32) -> u32 {
+        let (mut left, mut right) = ((number >> 16) as u16, number as u16);
+        for round in 0..ROUNDS {
+            let mut hash = self.secret;
+            hash.write_u8(round);
+            hash.write_u16(right);
+            (left, right) = (right, left ^ hash.finish() as u16);
+        }
+        u32::from(left) << 16 | u32::from(right)
+    }
+}
+
+impl Iterator for Keys {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        // 0 is the key of work without memory.
+        loop {
+            self.count = self.count.wrapping_add(1);
+            let key = self.permuted(self.count);
+            if key != 0 {
+                return Some(key);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rand::Rand;
+
+    fn regions(seed: u64) -> Regions {
+        Regions::new(Rand::of(seed).key())
+    }
 
     fn span(key: u32, at: u64, len: u64) -> Span {
         Span {
@@ -152,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_key_opens_its_region_alone_and_all_of_it_at_most() {
-        let mut regions = Regions::default();
+        let mut regions = regions(1);
         let key = regions.add((7, 6, 4096), Region::new(100), 2).expect("a place");
         let opens = |span: Span| regions.open(&span).map(|(_, at)| at);
         assert_eq!(opens(span(key, 4096, 100)), Some(0));
@@ -181,9 +233,46 @@ mod tests {
         );
     }
 
+    /// Registers and ends one region after the other.
+    fn keys_of(seed: u64, count: usize) -> Vec<u32> {
+        let mut regions = regions(seed);
+        let region = Region::new(1);
+        let next = |_| {
+            let key = regions.add((7, 2, 0), region.clone(), 1).expect("a place");
+            assert!(regions.remove(7, key));
+            key
+        };
+        (0..count).map(next).collect()
+    }
+
+    #[test]
+    fn no_key_comes_again_among_a_hundred_thousand() {
+        let mut keys = keys_of(1, 100_000);
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 100_000);
+        assert_ne!(keys[0], 0);
+    }
+
+    /// Drawn at random, two sets of 1,000 of 2^32 keys have 0.0002 in common, and two keys in turn are closer than 2^16
+    /// once in 32,768 times.
+    #[test]
+    fn keys_cannot_be_told_from_those_of_another_stack_or_from_the_one_before() {
+        let (mine, other) = (keys_of(1, 1_000), keys_of(2, 1_000));
+        assert!(mine.iter().all(|key| !other.contains(key)));
+        let near = |pair: &&[u32]| pair[0].abs_diff(pair[1]) < 1 << 16;
+        assert!(mine.windows(2).filter(near).count() < 3);
+        let set = |bit: u32| mine.iter().filter(|key| **key >> bit & 1 == 1).count();
+        assert!(
+            (0..32).all(|bit| (400..600).contains(&set(bit))),
+            "each bit is set in half of them"
+        );
+        assert_eq!(mine, keys_of(1, 1_000), "the same seed");
+    }
+
     #[test]
     fn an_ended_key_opens_nothing_also_when_its_place_is_taken_again() {
-        let mut regions = Regions::default();
+        let mut regions = regions(1);
         let key = regions.add((7, 2, 0), Region::new(1), 1).expect("a place");
         assert_eq!(regions.add((7, 2, 0), Region::new(1), 1), None, "the limit");
         assert!(!regions.remove(8, key), "another domain's");
