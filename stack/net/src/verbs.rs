@@ -93,6 +93,14 @@ impl Verbs<'_> {
         self.device.completion_queue()
     }
 
+    /// Ends a completion queue, with what waits there: `ibv_destroy_cq`.
+    ///
+    /// # Errors
+    /// [`VerbsError::InUse`] as long as a queue pair reports there; [`VerbsError::Gone`].
+    pub fn destroy_queue(&mut self, queue: CompletionQueue) -> Result<(), VerbsError> {
+        self.device.destroy_queue(queue)
+    }
+
     /// A new queue pair in the state RESET: `ibv_create_qp`.
     pub fn queue_pair(&mut self, config: QueuePairConfig) -> QueuePair {
         self.device.queue_pair(config)

@@ -9,7 +9,7 @@ use crate::datagram::Destination;
 
 /// Where work is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CompletionQueue(pub(crate) usize);
+pub struct CompletionQueue(pub(crate) u64);
 
 /// How work ended, with the numbers of `enum ibv_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

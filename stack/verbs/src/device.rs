@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hawser_engine::{ByHandle, Handle, Notice, Region, RequestError, Stack, WorkRequest};
+use hawser_engine::{ByHandle, ByNumber, Handle, Notice, Region, RequestError, Stack, WorkRequest};
 use hawser_ir::abi;
 use hawser_time::Instant;
 
@@ -30,7 +30,9 @@ pub struct Device {
     numbers: u32,
     pairs: BTreeMap<QueuePair, Pair>,
     by_handle: ByHandle<QueuePair>,
-    queues: Vec<Completions>,
+    queues: ByNumber<Completions>,
+    /// The number of the last completion queue.
+    last_queue: u64,
 }
 
 impl Device {
@@ -45,7 +47,8 @@ impl Device {
             numbers: seed,
             pairs: BTreeMap::new(),
             by_handle: ByHandle::default(),
-            queues: Vec::new(),
+            queues: ByNumber::default(),
+            last_queue: 0,
         };
         stack.has_verbs().then_some(device).ok_or(VerbsError::Unsupported)
     }
@@ -79,8 +82,28 @@ impl Device {
 
     /// A new completion queue: `ibv_create_cq`.
     pub fn completion_queue(&mut self) -> CompletionQueue {
-        self.queues.push(Completions::default());
-        CompletionQueue(self.queues.len() - 1)
+        self.last_queue += 1;
+        self.queues.insert(self.last_queue, Completions::default());
+        CompletionQueue(self.last_queue)
+    }
+
+    /// Ends a completion queue, with what waits there: `ibv_destroy_cq`.
+    ///
+    /// # Errors
+    /// [`VerbsError::InUse`] as long as a queue pair reports there; [`VerbsError::Gone`].
+    pub fn destroy_queue(&mut self, queue: CompletionQueue) -> Result<(), VerbsError> {
+        let uses = |pair: &Pair| [pair.config.send_queue, pair.config.receive_queue].contains(&queue);
+        if self.pairs.values().any(uses) {
+            return Err(VerbsError::InUse);
+        }
+        let queue = self.queues.remove(&queue.0);
+        queue.map(drop).ok_or(VerbsError::Gone("completion queue"))
+    }
+
+    /// The number of completion queues that have not been destroyed.
+    #[must_use]
+    pub fn completion_queues(&self) -> usize {
+        self.queues.len()
     }
 
     /// A new queue pair in the state RESET: `ibv_create_qp`.
@@ -305,7 +328,7 @@ impl Device {
     }
 
     fn has_room(&self, queue: CompletionQueue) -> Result<(), VerbsError> {
-        match self.queues.get(queue.0) {
+        match self.queues.get(&queue.0) {
             Some(queue) if queue.len() >= COMPLETIONS => Err(VerbsError::Full),
             _ => Ok(()),
         }
@@ -313,7 +336,7 @@ impl Device {
 
     /// The oldest completion that was not taken yet: `ibv_poll_cq`.
     pub fn poll(&mut self, queue: CompletionQueue) -> Option<WorkCompletion> {
-        self.queues.get_mut(queue.0)?.poll()
+        self.queues.get_mut(&queue.0)?.poll()
     }
 
     /// How many completions of a queue were not taken yet.
@@ -321,21 +344,21 @@ impl Device {
     /// # Errors
     /// [`VerbsError::Gone`] when the queue is not one of this device.
     pub fn waiting(&self, queue: CompletionQueue) -> Result<usize, VerbsError> {
-        let queue = self.queues.get(queue.0);
+        let queue = self.queues.get(&queue.0);
         Ok(queue.ok_or(VerbsError::Gone("completion queue"))?.len())
     }
 
     /// Asks for one event with the next completion, or with the next that its peer solicited or that failed:
     /// `ibv_req_notify_cq`.
     pub fn request_event(&mut self, queue: CompletionQueue, solicited_only: bool) {
-        if let Some(queue) = self.queues.get_mut(queue.0) {
+        if let Some(queue) = self.queues.get_mut(&queue.0) {
             queue.want(solicited_only);
         }
     }
 
     /// Whether the event that was asked for has come: `ibv_get_cq_event`.
     pub fn take_event(&mut self, queue: CompletionQueue) -> bool {
-        self.queues.get_mut(queue.0).is_some_and(Completions::take_event)
+        self.queues.get_mut(&queue.0).is_some_and(Completions::take_event)
     }
 
     /// Ends a queue pair: `ibv_destroy_qp`. What was posted is not reported any more.
@@ -381,7 +404,7 @@ impl Device {
                     crate::Opcode::Receive | crate::Opcode::ReceiveWrite => there.config.receive_queue,
                     _ => there.config.send_queue,
                 };
-                if let Some(queue) = self.queues.get_mut(queue.0) {
+                if let Some(queue) = self.queues.get_mut(&queue.0) {
                     queue.push(completion);
                 }
             }

@@ -51,6 +51,9 @@ pub enum VerbsError {
     /// There is no such queue pair or completion queue any more.
     #[error("there is no such {0} any more")]
     Gone(&'static str),
+    /// A queue pair reports its work to the completion queue.
+    #[error("a queue pair uses the completion queue: destroy the pair first")]
+    InUse,
     /// As much is posted as there is room for, or as many completions wait as a queue takes.
     #[error("the queue is full: poll the completion queue")]
     Full,

@@ -2,7 +2,8 @@
 
 use hawser_load::Engine;
 use hawser_verbs::{
-    Access, Connection, Opcode, Operation, QueuePairState, Remote, SendRequest, Slice, Status, VerbsError,
+    Access, Connection, Opcode, Operation, QueuePairConfig, QueuePairState, Remote, SendRequest, Slice,
+    Status, VerbsError,
 };
 
 use super::stage::{SIZE, Stage, program};
@@ -53,6 +54,35 @@ fn write(stage: &Stage, remote: Remote, len: u64) -> SendRequest {
 
 fn shared(stage: &Stage, at: u64) -> Remote {
     stage.hosts[1].shared.remote(at)
+}
+
+/// EBUSY of `ibv_destroy_cq`, as long as there is a pair; a thousand clients that came and went leave no queue behind.
+#[test]
+fn completion_queues_end_once_no_pair_uses_them() {
+    let mut stage = Stage::unconnected(&program(Engine::Interp), 7);
+    let (host, now) = (&mut stage.hosts[0], stage.now);
+    assert_eq!(host.device.completion_queues(), 1);
+    assert_eq!(host.device.destroy_queue(host.queue), Err(VerbsError::InUse));
+    let mut last = None;
+    for _ in 0..1_000 {
+        let queue = host.device.completion_queue();
+        assert_ne!(last.replace(queue), Some(queue));
+        let pair = host.device.queue_pair(QueuePairConfig {
+            domain: host.domain,
+            send_queue: host.queue,
+            receive_queue: queue,
+            signal_all: false,
+        });
+        assert_eq!(host.device.destroy_queue(queue), Err(VerbsError::InUse));
+        host.device.destroy(&mut host.stack, now, pair);
+        assert_eq!(host.device.destroy_queue(queue), Ok(()));
+        assert!(matches!(
+            host.device.destroy_queue(queue),
+            Err(VerbsError::Gone(_))
+        ));
+        assert!(matches!(host.device.waiting(queue), Err(VerbsError::Gone(_))));
+    }
+    assert_eq!(host.device.completion_queues(), 1);
 }
 
 #[test]

@@ -250,8 +250,7 @@ impl Control {
             ..
         } = client;
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
-        verbs.destroy(prepared.pair);
-        verbs.deregister(&prepared.memory);
+        prepared.release(&mut verbs).map_err(|error| failed(&error))?;
         self.served += 1;
         let kind = prepared.kind.name();
         match (args.json, failure) {
@@ -314,14 +313,20 @@ fn begin(endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, VerbsError>
     match prepared.connect(&mut verbs, hello) {
         Ok(()) => Ok(prepared),
         Err(error) => {
-            verbs.destroy(pair);
-            verbs.deregister(&prepared.memory);
+            prepared.release(&mut verbs)?;
             Err(error)
         }
     }
 }
 
 impl Prepared {
+    /// Gives up all that the client had.
+    fn release(&self, verbs: &mut Verbs<'_>) -> Result<(), VerbsError> {
+        verbs.destroy(self.pair);
+        verbs.deregister(&self.memory);
+        verbs.destroy_queue(self.queue)
+    }
+
     fn connect(&self, verbs: &mut Verbs<'_>, hello: &Hello) -> Result<(), VerbsError> {
         verbs.to_init(self.pair)?;
         if hello.kind == Kind::Send {
