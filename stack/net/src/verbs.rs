@@ -26,6 +26,8 @@ pub struct Verbs<'a> {
     wrote: &'a mut Option<Instant>,
     /// Read only for what needs the time: who spins polls its queue again and again.
     clock: &'a mut dyn crate::Device,
+    /// Set where tasks that wait for completions have to look again.
+    has_news: &'a mut bool,
 }
 
 impl Endpoint {
@@ -53,6 +55,7 @@ impl Endpoint {
             stack: &mut self.stack,
             wrote: &mut self.wrote,
             clock: &mut *self.device,
+            has_news: &mut self.has_pair_news,
         })
     }
 }
@@ -93,11 +96,13 @@ impl Verbs<'_> {
         self.device.completion_queue()
     }
 
-    /// Ends a completion queue, with what waits there: `ibv_destroy_cq`.
+    /// Ends a completion queue, with what waits there: `ibv_destroy_cq`. Tasks that wait for its completions get
+    /// [`VerbsError::Gone`].
     ///
     /// # Errors
     /// [`VerbsError::InUse`] as long as a queue pair reports there; [`VerbsError::Gone`].
     pub fn destroy_queue(&mut self, queue: CompletionQueue) -> Result<(), VerbsError> {
+        *self.has_news = true;
         self.device.destroy_queue(queue)
     }
 

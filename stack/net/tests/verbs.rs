@@ -223,3 +223,18 @@ async fn a_queue_of_another_network_is_refused() {
     let outcome = soon(there.network.completion(foreign)).await;
     assert_eq!(outcome, Err(VerbsError::Gone("completion queue")));
 }
+
+#[tokio::test]
+async fn a_waiter_learns_that_its_queue_has_been_destroyed() {
+    let ([here, _there], _) = hosts("roce").await;
+    let network = here.network.clone();
+    let other = network.verbs(|verbs| Ok(verbs.completion_queue()));
+    let other = other.expect("it has verbs");
+    let waiting = tokio::spawn(async move { network.completion(other).await });
+    tokio::task::yield_now().await;
+    here.network
+        .verbs(|verbs| verbs.destroy_queue(other))
+        .expect("no pair uses it");
+    let outcome = soon(waiting).await.expect("no panic");
+    assert_eq!(outcome, Err(VerbsError::Gone("completion queue")));
+}

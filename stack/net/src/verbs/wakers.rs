@@ -23,14 +23,14 @@ impl CompletionWakers {
         self.0.push((queue, waker.clone()));
     }
 
-    /// Wakes those whose queues have something, if notices about pairs have come since the last call.
+    /// Wakes those whose queues have something or are gone, if notices about pairs have come since the last call.
     pub(crate) fn wake(&mut self, endpoint: &mut Endpoint) {
         if !std::mem::take(&mut endpoint.has_pair_news) {
             return;
         }
         let Some(device) = &endpoint.verbs else { return };
-        let has_some = |queue| device.waiting(queue).is_ok_and(|count| count > 0);
-        for (_, waker) in self.0.extract_if(.., |(queue, _)| has_some(*queue)) {
+        let has_none = |queue| device.waiting(queue) == Ok(0);
+        for (_, waker) in self.0.extract_if(.., |(queue, _)| !has_none(*queue)) {
             waker.wake();
         }
     }
