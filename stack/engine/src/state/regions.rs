@@ -1,7 +1,7 @@
 //! Memory that applications have registered: programs read and write it by its key, for peers and for their own host.
 //!
 //! Invariants: a key opens what it was made for or nothing; keys are the numbers from 1 on in an order that the stack's
-//! seed alone decides, so that no key tells another one, and none comes again before 2^32 others; nobody reaches beyond a
+//! seed alone decides, so that no key betrays another one, and none comes again before 2^32 others; nobody reaches beyond a
 //! region; what is registered stays until nobody holds it, so that an end under traffic is harmless; their number is
 //! bounded.
 
@@ -138,8 +138,8 @@ impl Regions {
 
 /// The numbers from 1 to 2^32 - 1, each once, in a secret order; then all of them again.
 ///
-/// The order is a permutation of 32 bits by a Feistel network with SipHash-2-4. Four rounds make one that cannot be told
-/// from a random one by a few of its values (Luby and Rackoff, 1988), and each further round takes more of them.
+/// The order is a permutation of 32 bits by a Feistel network with SipHash-2-4. Four rounds make one that looks
+/// random to a reader of a few of its values (Luby and Rackoff, 1988), and each further round takes more of them.
 #[derive(Debug)]
 struct Keys {
     secret: SipHasher24,
@@ -257,7 +257,7 @@ mod tests {
     /// Drawn at random, two sets of 1,000 of 2^32 keys have 0.0002 in common, and two keys in turn are closer than 2^16
     /// once in 32,768 times.
     #[test]
-    fn keys_cannot_be_told_from_those_of_another_stack_or_from_the_one_before() {
+    fn keys_look_random_in_a_stack_and_between_two() {
         let (mine, other) = (keys_of(1, 1_000), keys_of(2, 1_000));
         assert!(mine.iter().all(|key| !other.contains(key)));
         let near = |pair: &&[u32]| pair[0].abs_diff(pair[1]) < 1 << 16;

@@ -11,6 +11,8 @@ use hawser_testing::internet_checksum;
 use super::calls::cable::Cable;
 use super::*;
 
+mod flood;
+
 const DATA: u8 = 1;
 const ACK: u8 = 2;
 const NACK: u8 = 3;
@@ -766,76 +768,4 @@ fn a_receiver_whose_pulls_have_not_left_asks_for_nothing() {
     assert_eq!(first.0, 12_000_000 + 5_000_000);
     let pulls = asked.iter().filter(|(at, p)| p.kind == PULL && *at <= 12_000_000);
     assert_eq!(pulls.count(), 10);
-}
-
-/// Hosts that have not shown that they receive have a share of the calls together. Beyond it each is told a number that it
-/// alone can state.
-#[test]
-fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
-    let mut stage = Stage::new(&[("UNPROVEN", 8)]);
-    let request = |call: u64| (DATA, call, 0, 1);
-    for host in 30..40 {
-        stage.put_from(host, request(100), None);
-    }
-    let is_turned_away = |packet: &Packet| (packet.kind, packet.first) == (ACK, UNKNOWN_HOST);
-    let answers = stage.take();
-    assert_eq!(answers.iter().filter(|answer| is_turned_away(answer)).count(), 2);
-    assert_eq!(stage.stack.contexts(), 1 + 8, "eight of ten are served");
-    stage.put_from(1, request(100), None);
-    let answer = stage.take()[0];
-    assert!(is_turned_away(&answer), "{answer:?}");
-    assert_eq!(answer.len, 52, "as long as the request's headers");
-    stage.proof = answer.promised;
-    stage.put_from(2, request(100), None);
-    let other = stage.take()[0];
-    assert!(is_turned_away(&other), "it is another host's");
-    assert_ne!(other.promised, answer.promised);
-    for call in 0..100 {
-        stage.put_from(1, request(100 + 2 * call), None);
-    }
-    assert!(!stage.take().iter().any(is_turned_away));
-    assert_eq!(stage.stack.contexts(), 1 + 8 + 100);
-    // What a flood has taken is free again: the application aborts what it has not answered.
-    let calls: Vec<Handle> = stage
-        .notices
-        .iter()
-        .filter_map(|(_, notice)| match notice {
-            Notice::Accepted(call) => Some(*call),
-            _ => None,
-        })
-        .collect();
-    calls
-        .into_iter()
-        .for_each(|call| stage.stack.abort(stage.now, call));
-    stage.take();
-    assert_eq!(stage.stack.contexts(), 1);
-    stage.put_from(3, request(100), None);
-    assert!(!stage.take().iter().any(is_turned_away));
-}
-
-/// A client that was turned away sends its first window once more, with the number that it was told, and later calls
-/// state it from the start.
-#[test]
-fn a_client_that_was_turned_away_states_its_number() {
-    let mut stage = Stage::new(&[]);
-    stage.call(3 * PART);
-    let sent = stage.take();
-    assert_eq!(
-        sent.iter().map(|packet| packet.promised).collect::<Vec<_>>(),
-        [0; 3]
-    );
-    for number in 0..3 {
-        stage.promised = 777;
-        stage.put((ACK, sent[0].call | 1, number, UNKNOWN_HOST));
-    }
-    let again = stage.take();
-    assert_eq!(numbers(&again), [0, 1, 2], "once");
-    assert_eq!(
-        again.iter().map(|packet| packet.promised).collect::<Vec<_>>(),
-        [777; 3]
-    );
-    stage.put((ACK, sent[0].call | 1, 2, 3));
-    stage.take();
-    stage.call(PART);
-    assert_eq!(stage.take()[0].promised, 777);
 }
