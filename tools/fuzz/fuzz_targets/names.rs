@@ -1,8 +1,0 @@
-//! Arbitrary bytes as a name server's answer with service records, and as a host's name: what is made
-//! of them is bounded, in order and consistent.
-
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|data: &[u8]| hawser_resolve::hostile::answer(data));

@@ -1,0 +1,34 @@
+//! Any text as a file that users write: a scenario, a lab, a trace, resolv.conf and hosts,
+//! a destination. It is
+//! read or refused; a scenario that was read means the same when it is written and read again.
+//!
+//! The first byte says what the rest is.
+
+use hawser_lab::spec::Spec;
+use hawser_resolve::{Config, Target};
+use hawser_sim::Scenario;
+
+pub(crate) fn fuzz(data: &[u8]) {
+    let [what, text @ ..] = data else { return };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
+    match what % 5 {
+        0 => scenario(text),
+        1 => drop(Spec::parse(text)),
+        2 => {
+            let (resolv_conf, hosts) = text.split_once('\0').unwrap_or((text, ""));
+            drop(Config::parse(resolv_conf, hosts));
+        }
+        3 => hawser_lab::hostile::trace(text),
+        _ => drop(Target::parse(text)),
+    }
+}
+
+fn scenario(text: &str) {
+    let Ok(scenario) = Scenario::parse(text) else {
+        return;
+    };
+    let written = scenario.to_toml().expect("what was read can be written");
+    assert_eq!(Scenario::parse(&written).as_ref(), Ok(&scenario), "{written}");
+}

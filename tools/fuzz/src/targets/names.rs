@@ -1,0 +1,6 @@
+//! Arbitrary bytes as a name server's answer with service records, and as a host's name: what is made
+//! of them is bounded, in order and consistent.
+
+pub(crate) fn fuzz(data: &[u8]) {
+    hawser_resolve::hostile::answer(data);
+}

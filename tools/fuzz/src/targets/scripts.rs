@@ -1,0 +1,29 @@
+//! Any text is a script or an error: reading ends, and so does running what could be read.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use hawser_load::{Engine, Loaded};
+use hawser_script::{Bench, IpVersion, Leniency, System, Table, Target, run};
+
+static PROGRAM: LazyLock<Loaded> =
+    LazyLock::new(|| Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser"));
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    Table::parse(hawser_load::script_table("tcp").unwrap_or_default()).expect("a good table")
+});
+
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let bench = Bench {
+        program: &|params| PROGRAM.with(params),
+        table: &TABLE,
+        read: &|_| None,
+        defines: Default::default(),
+        version: IpVersion::V4,
+        target: Target::Sim,
+        system: [None, Some(System::Linux), Some(System::FreeBsd)][bytes.len() % 3],
+        leniency: Leniency::default(),
+        observe: None,
+    };
+    let _ = run(&text, Path::new(""), &bench).explain("script");
+}

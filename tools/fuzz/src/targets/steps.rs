@@ -1,0 +1,22 @@
+//! Any text is a file of steps or an error: reading ends, and so does running what could be read; and any bytes that
+//! are a packet are shown so that they are read as the same bytes.
+
+use std::sync::{Arc, LazyLock};
+
+use hawser_load::{Engine, Loaded};
+use hawser_step::{Program, parse, run, show_and_read};
+
+static PROGRAM: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
+    let tcp = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
+    tcp.with(&[]).expect("it has all it needs")
+});
+
+pub(crate) fn fuzz(bytes: &[u8]) {
+    show_and_read(&**PROGRAM, &bytes[..bytes.len().min(76)]);
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(steps) = parse(&text) {
+        if let Ok(report) = run(PROGRAM.clone(), &text, &steps, false) {
+            let _ = report.explain("steps");
+        }
+    }
+}
