@@ -1,26 +1,71 @@
 //! Recorded vectors through the generated C in a process of its own, under the address and
-//! undefined-behaviour sanitizers: the built-in TCP, and a sample of the random programs.
+//! undefined-behaviour sanitizers: every transport of this repository and its variants, the examples, and a sample of the
+//! random programs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hawser_driver::{Compilation, Disk, Instead, compile_with};
 use hawser_equality::compile::{self, Printed};
 use hawser_equality::vectors::{record, replay};
 use hawser_interp::Interpreter;
 
 /// Random programs of the sample.
 const SAMPLE: std::ops::Range<u64> = 900..904;
-/// Courses of fifty events of TCP.
-const COURSES: u64 = 20;
+/// Courses of fifty events of TCP, and of each other program, unless `cargo xtask long sanitized` says otherwise.
+const COURSES: [u64; 2] = [20, 2];
 
-/// A program of this repository.
-fn program(path: &str) -> Printed {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-    let mut compilation = hawser_driver::compile(&path);
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn printed(mut compilation: Compilation) -> Printed {
     let module = Arc::new(compilation.module.take().expect("the program checks"));
     let params = module.params.iter().map(|param| param.default).collect();
     let interpreter = Interpreter::new(module.clone(), params).expect("the program runs");
     compile::of_module(String::new(), module, interpreter)
+}
+
+/// A program of this repository.
+fn program(path: &Path) -> Printed {
+    printed(hawser_driver::compile(path))
+}
+
+/// Every transport and its variants, with their names.
+fn transports() -> Vec<(String, Printed)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(root().join("transports")).expect("the folder") {
+        let folder = entry.expect("a folder").path();
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        let main = folder.join(format!("{name}.mtp"));
+        all.push((name.clone(), program(&main)));
+        let variants = std::fs::read_to_string(folder.join("variants")).unwrap_or_default();
+        for line in variants.lines().filter(|line| !line.starts_with('#')) {
+            let [variant, part, other] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+                panic!("{name}: {line}")
+            };
+            let instead = Instead {
+                loader: &Disk,
+                part: &folder.join(part),
+                other: &folder.join(other),
+            };
+            all.push((format!("{name}-{variant}"), printed(compile_with(&instead, &main))));
+        }
+    }
+    all
+}
+
+/// The courses that the long mode asks for.
+fn courses(usual: u64) -> u64 {
+    let asked = std::env::var("HAWSER_SANITIZED_COURSES").ok();
+    asked.map_or(usual, |courses| courses.parse().expect("a number of courses"))
+}
+
+fn run(printed: &Printed, courses: u64) {
+    let vectors = record(printed, courses).expect("the interpreter does what it does");
+    assert!(vectors.calls > 50, "{} calls", vectors.calls);
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    assert_eq!(replay(&folder, printed, &vectors), Ok(()));
 }
 
 fn check(printed: &Printed, courses: u64) {
@@ -43,7 +88,29 @@ fn check(printed: &Printed, courses: u64) {
 
 #[test]
 fn tcp_holds_under_sanitizers() {
-    check(&program("transports/tcp/tcp.mtp"), COURSES);
+    check(&program(&root().join("transports/tcp/tcp.mtp")), courses(COURSES[0]));
+}
+
+#[test]
+fn other_transports_hold_under_sanitizers() {
+    let others = transports().into_iter().filter(|(name, _)| name != "tcp");
+    let mut names = Vec::new();
+    for (name, printed) in others {
+        println!("{name}");
+        run(&printed, courses(COURSES[1]));
+        names.push(name);
+    }
+    assert!(names.len() >= 8, "{names:?}");
+}
+
+#[test]
+fn examples_hold_under_sanitizers() {
+    for name in ["datagrams", "go-back-n", "stop-and-wait"] {
+        run(
+            &program(&root().join(format!("examples/{name}.mtp"))),
+            courses(COURSES[1]),
+        );
+    }
 }
 
 #[test]
