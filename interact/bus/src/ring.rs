@@ -14,7 +14,11 @@
 //! then `k + N`.
 
 use std::sync::Arc;
+#[cfg(not(all(test, hawser_loom)))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+#[cfg(all(test, hawser_loom))]
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::signal::MAX_WORDS;
 
@@ -247,7 +251,10 @@ impl Consumer {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, hawser_loom))]
+mod orders;
+
+#[cfg(all(test, not(hawser_loom)))]
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
