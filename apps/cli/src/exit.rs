@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use hawser::lang::OneLine;
 
+use crate::output;
+
 /// How a command that did not succeed ends.
 #[derive(Debug)]
 pub(crate) struct Exit {
@@ -109,17 +111,19 @@ pub(crate) fn set_panic_hook() {
                 std::process::exit(0);
             }
             eprintln!("hawser: cannot write to standard output: {why}");
+            output::flush();
             std::process::exit(4);
         }
         eprint!("hawser: a bug in Hawser, please report it with what you did: {panic}\n");
         eprint!("{}\n", std::backtrace::Backtrace::capture());
+        output::flush();
         std::process::exit(70);
     }));
 }
 
 /// Prints the error, if any, and gives the code.
 pub(crate) fn finish(outcome: Outcome) -> ExitCode {
-    match outcome {
+    let code = match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
             if !exit.message.is_empty() {
@@ -127,5 +131,7 @@ pub(crate) fn finish(outcome: Outcome) -> ExitCode {
             }
             ExitCode::from(exit.code)
         }
-    }
+    };
+    output::flush();
+    code
 }

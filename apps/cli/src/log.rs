@@ -9,6 +9,8 @@ use hawser::lang::OneLine;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::output::Stream;
+
 /// What is logged without `RUST_LOG`.
 const DEFAULT: &str = "hawser=warn";
 
@@ -27,7 +29,7 @@ pub(crate) fn start(format: Format) {
     let filter = EnvFilter::builder()
         .with_default_directive(default)
         .from_env_lossy();
-    tracing::subscriber::set_global_default(subscriber(format, filter, || Lines(io::stderr())))
+    tracing::subscriber::set_global_default(subscriber(format, filter, || Lines(Stream::Error)))
         .expect("nothing was logged before");
 }
 
@@ -52,7 +54,9 @@ struct Lines<W>(W);
 impl<W: Write> Write for Lines<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        writeln!(self.0, "{}", OneLine(text.trim_end_matches('\n')))?;
+        // In one write, which a full queue drops as a whole.
+        let line = format!("{}\n", OneLine(text.trim_end_matches('\n')));
+        self.0.write_all(line.as_bytes())?;
         Ok(event.len())
     }
 

@@ -20,6 +20,7 @@ mod http;
 mod interact;
 mod interrupt;
 mod log;
+mod output;
 mod progress;
 mod screen;
 mod session;

@@ -9,6 +9,12 @@ use crate::interrupt::Interrupts;
 /// Sends the end of a command when the terminal is interrupted or ends, or when the command is asked to end. A
 /// shell that starts a command in the background has it ignore interrupts: this command ends all the same.
 pub(crate) fn end_by(ended: Sender<Outcome>) -> Outcome {
+    // A command that has ended by itself does not wait for it.
+    at_end(move || drop(ended.send(Ok(()))))
+}
+
+/// Calls `act` on a thread of its own when such a signal comes.
+pub(crate) fn at_end(act: impl FnOnce() + Send + 'static) -> Outcome {
     let runtime = runtime()?;
     let interrupts = {
         let _inside = runtime.enter();
@@ -16,8 +22,7 @@ pub(crate) fn end_by(ended: Sender<Outcome>) -> Outcome {
     };
     std::thread::spawn(move || {
         runtime.block_on(interrupts.next());
-        // A command that has ended by itself does not wait for it.
-        let _ = ended.send(Ok(()));
+        act();
         // The runtime goes on: a second signal ends the command at once.
         runtime.block_on(std::future::pending::<()>());
     });

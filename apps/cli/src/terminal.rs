@@ -8,12 +8,14 @@
 //! printed with `std`'s. [`Text`] is the same border for what is written as bytes, and [`write_text`] for files that
 //! people read: a table that is shown by `cat` acts on the terminal as well.
 
+use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::path::Path;
 
-use hawser::lang::Printable;
+use hawser::lang::{OneLine, Printable};
 
 use crate::exit::{Exit, Outcome};
+use crate::output::{self, Stream};
 
 /// A writer of text, which shows what acts on terminals as escapes. Each write has whole characters.
 pub(crate) struct Text<W>(pub(crate) W);
@@ -41,18 +43,28 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Outcome {
 }
 
 macro_rules! print {
-    ($($part:tt)*) => { ::std::print!("{}", ::hawser::lang::Printable(::std::format_args!($($part)*))) };
+    ($($part:tt)*) => { $crate::terminal::text($crate::output::Stream::Output, ::std::format_args!($($part)*)) };
 }
 
 macro_rules! eprint {
-    ($($part:tt)*) => { ::std::eprint!("{}", ::hawser::lang::Printable(::std::format_args!($($part)*))) };
+    ($($part:tt)*) => { $crate::terminal::text($crate::output::Stream::Error, ::std::format_args!($($part)*)) };
 }
 
 macro_rules! println {
-    () => { ::std::println!() };
-    ($($part:tt)*) => { ::std::println!("{}", ::hawser::lang::OneLine(::std::format_args!($($part)*))) };
+    () => { $crate::terminal::line($crate::output::Stream::Output, ::std::format_args!("")) };
+    ($($part:tt)*) => { $crate::terminal::line($crate::output::Stream::Output, ::std::format_args!($($part)*)) };
 }
 
 macro_rules! eprintln {
-    ($($part:tt)*) => { ::std::eprintln!("{}", ::hawser::lang::OneLine(::std::format_args!($($part)*))) };
+    ($($part:tt)*) => { $crate::terminal::line($crate::output::Stream::Error, ::std::format_args!($($part)*)) };
+}
+
+/// Prints text of any number of lines: for the macros above.
+pub(crate) fn text(stream: Stream, text: Arguments<'_>) {
+    output::print(stream, Printable(text));
+}
+
+/// Prints one line: for the macros above.
+pub(crate) fn line(stream: Stream, line: Arguments<'_>) {
+    output::print(stream, format_args!("{}\n", OneLine(line)));
 }

@@ -33,6 +33,7 @@ mod quic_lite;
 mod readme;
 mod session;
 mod sockets;
+mod stalled;
 mod steer;
 mod step;
 mod sweep;

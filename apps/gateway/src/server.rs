@@ -16,7 +16,7 @@ use hawser::resolve::nat64::Prefix;
 use hawser::session::{Network, Notice, Server, Session, SessionStream};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -100,10 +100,12 @@ struct Shared {
     /// The prefixes of this network's translators.
     nat64: RwLock<Arc<[Prefix]>>,
     report: Box<dyn Fn(Event) + Send + Sync>,
+    stopped: watch::Receiver<()>,
 }
 
 /// Serves the sessions that come to `server`, which should be one by [`Limits::acceptor`], until it is
-/// closed. `report` is called with each event and must not block. Dropping the future ends all sessions.
+/// closed, or until `stop` is ready: then all sessions are closed, so that their clients learn of it at once.
+/// `report` is called with each event and must not block. Dropping the future ends all sessions.
 ///
 /// # Errors
 /// The system does not report this machine's addresses; the server was closed.
@@ -111,7 +113,10 @@ pub async fn serve(
     server: Server,
     config: GatewayConfig,
     report: impl Fn(Event) + Send + Sync + 'static,
+    stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let (stopping, stopped) = watch::channel(());
+    tokio::pin!(stop);
     let mut network = Network::open().await?;
     let shared = Arc::new(Shared {
         counts: Counts::new(&config.limits),
@@ -119,6 +124,7 @@ pub async fn serve(
         own: RwLock::new(network.addresses().into()),
         nat64: RwLock::default(),
         report: Box::new(report),
+        stopped,
     });
     // Nobody is served before it is known what this network's translators lead to.
     shared.find_translators().await;
@@ -145,11 +151,22 @@ pub async fn serve(
                 sessions.spawn(async move { shared.find_translators().await });
             }
             Some(_) = sessions.join_next() => {}
+            () = &mut stop => break,
         }
     }
+    drop(stopping);
+    let all = async { while sessions.join_next().await.is_some() {} };
+    let _ = timeout(3 * FAREWELL, all).await;
+    Ok(())
 }
 
 impl Shared {
+    /// Waits until the gateway is to end.
+    async fn stopped(&self) {
+        // Its sender is dropped then, and sends nothing before.
+        let _ = self.stopped.clone().changed().await;
+    }
+
     /// Logs an event, and reports it to whoever runs the gateway. As `Debug` prints it, text of peers is
     /// escaped.
     fn report(&self, event: Event) {
@@ -297,6 +314,7 @@ impl Visit {
             .for_each(|stream| self.clone().admit(stream, &mut streams));
         let is_replaced = tokio::select! {
             () = self.clone().take(session, &mut streams) => false,
+            () = self.shared.stopped() => false,
             () = self.place.taken() => true,
         };
         self.stops().values().for_each(|stop| stop.notify_one());

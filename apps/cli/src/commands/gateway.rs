@@ -1,6 +1,5 @@
 //! `hawser gateway`: the far end of sessions that connects onwards, and what is needed to try it.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,11 +11,12 @@ use hawser::session::Congestion;
 use hawser::session::document::{PORT, Stack};
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::device::{RouterArgs, StackArgs};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
+use crate::interrupt::Interrupts;
+use crate::output;
 use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, parse_congestion, runtime};
 
 /// Connect streams of sessions onwards to allowed destinations
@@ -143,6 +143,7 @@ fn token(args: &TokenArgs) -> Outcome {
 }
 
 fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> Outcome {
+    output::serve(args.json)?;
     let clients = Clients::read(&args.clients).map_err(Exit::input)?;
     if clients.is_empty() {
         let path = args.clients.display();
@@ -178,6 +179,7 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
     let json = args.json;
     interact.start()?;
     runtime()?.block_on(async {
+        let interrupts = Interrupts::new()?;
         let resolver = Config::system()
             .and_then(|config| Resolver::new(&config))
             .map_err(Exit::environment)?;
@@ -195,7 +197,8 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
             resolver,
             limits,
         };
-        serve(server, config, move |event| report(&event, json))
+        let stop = async { _ = interrupts.next().await };
+        serve(server, config, move |event| report(&event, json), stop)
             .await
             .map_err(Exit::environment)
     })
@@ -258,11 +261,10 @@ fn report(event: &Event, json: bool) {
             json!({ "event": "left", "client": &**client }),
         ),
     };
-    // Whoever reads the log may go; the gateway goes on.
-    let _ = match json {
-        true => writeln!(std::io::stdout().lock(), "{object}"),
-        false => writeln!(std::io::stderr().lock(), "{words}"),
-    };
+    match json {
+        true => println!("{object}"),
+        false => eprintln!("{words}"),
+    }
 }
 
 /// How long the end of a session with a gateway may take.
@@ -288,18 +290,13 @@ fn cat(args: &CatArgs) -> Outcome {
         warnings
             .iter()
             .for_each(|warning| eprintln!("hawser: warning: {warning}"));
-        let mut interrupted = signal(SignalKind::interrupt()).map_err(Exit::environment)?;
-        let mut terminated = signal(SignalKind::terminate()).map_err(Exit::environment)?;
+        let interrupts = Interrupts::new()?;
         let connected = async {
             let stream = gateway.connect(&destination).await;
             let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
             exchange(stream).await
         };
-        let done = tokio::select! {
-            done = connected => done,
-            _ = interrupted.recv() => Err(Exit::network("interrupted; the connection was given up")),
-            _ = terminated.recv() => Err(Exit::network("terminated; the connection was given up")),
-        };
+        let done = interrupts.end(connected).await;
         // However it went, the gateway need not keep the session's place.
         let _ = tokio::time::timeout(GOODBYE, gateway.close()).await;
         done

@@ -6,11 +6,12 @@ use std::time::Duration;
 use hawser::interact::kernel::{self, Capability, KernelError, Options, Subject};
 use hawser::interact::{open_process_bus, parse_span};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::device::runtime;
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
+use crate::interrupt::Interrupts;
+use crate::output;
 
 /// Make the TCP of the kernel observable and steerable by eBPF, as provider kernel.tcp
 ///
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if args.capabilities {
             return capabilities(&options, args.json);
         }
+        output::serve(args.json)?;
         let bus = open_process_bus();
         let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
         args.interact.listen(&bus)?;
@@ -80,11 +82,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 None => std::future::pending().await,
             }
         };
-        let mut terminate = signal(SignalKind::terminate()).map_err(Exit::environment)?;
+        let interrupts = Interrupts::new()?;
         tokio::select! {
             () = over => Ok(()),
-            ended = tokio::signal::ctrl_c() => ended.map_err(Exit::environment),
-            _ = terminate.recv() => Ok(()),
+            _ = interrupts.next() => Ok(()),
         }
     })
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::device::DeviceArgs;
 use crate::exit::{Exit, Outcome};
-use crate::{progress, signals};
+use crate::{output, progress, signals};
 
 /// The longest message.
 const MAX_SIZE: u32 = 64 << 20;
@@ -134,6 +134,7 @@ pub(crate) fn run(command: &Command) -> Outcome {
 }
 
 fn serve(args: &Serve) -> Outcome {
+    output::serve(args.json)?;
     let port = args.device.port(args.port, 7000)?;
     let mut endpoint = args.device.endpoint()?;
     let own = args.device.addresses().next();

@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
 use crate::http::{Exposure, Hosts, Root, Sent, Served, serve_connection, with_causes};
-use crate::signals;
+use crate::{output, signals};
 
 /// How often a connection's state is looked at for the log.
 const SAMPLE: Duration = Duration::from_millis(20);
@@ -74,6 +74,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    output::serve(args.json)?;
     let port = args.device.port(args.port, 80)?;
     let addresses = args.device.addresses();
     let server = Server {

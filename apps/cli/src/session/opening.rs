@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::args::{Asked, CodeArgs, SessionArgs, Wait, govern};
 use crate::device::{unopened, unusable, without_port};
 use crate::exit::Exit;
+use crate::output;
 
 /// A runtime with a thread for the session beside the one for the application.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
@@ -70,6 +71,7 @@ impl Opening {
         other: &str,
         json: bool,
     ) -> Result<Opening, Exit> {
+        output::serve(json)?;
         args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => Waiting::open(&wait, code, other, json)
@@ -90,6 +92,7 @@ impl Opening {
         other: &str,
         json: bool,
     ) -> Result<Met, Exit> {
+        output::serve(json)?;
         args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => {

@@ -126,7 +126,10 @@ impl Stage {
         let report = move |event: Event| {
             events.lock().push(format!("{event:?}"));
         };
-        self.serving = Some(self.gateway.spawn(serve(server, config, report)));
+        self.serving = Some(
+            self.gateway
+                .spawn(serve(server, config, report, std::future::pending())),
+        );
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 mod policy;
 
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,13 +11,14 @@ use std::time::Duration;
 use hawser::select::transports::Transports;
 use hawser::select::{Profile, Racer, Ranked, Report, Transport, What as Race};
 use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
-use tokio::signal::unix::{SignalKind, signal};
 
 use policy::PolicyArgs;
 
 use crate::device::{StackArgs, unusable};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
+use crate::interrupt::Interrupts;
+use crate::output;
 use crate::session::GatewayArgs;
 
 /// Run a SOCKS5 and HTTP proxy that races transports
@@ -71,6 +71,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    output::serve(args.json)?;
     let gateway = args.gateway.gateway()?;
     let transports = match gateway.clone() {
         Some(gateway) => Transports::new().with_gateway(gateway),
@@ -106,33 +107,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 println!("listening on {address}: SOCKS5 and HTTP");
             }
         }
-        let (mut interrupted, mut terminated) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
-        let mut again = on(SignalKind::interrupt())?;
-        let stop = async {
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-            }
-        };
-        // The first signal ends it in order, a second one at once.
-        let impatient = async {
-            again.recv().await;
-            again.recv().await;
-        };
-        tokio::select! {
-            () = proxy.serve(stop) => {}
-            () = impatient => {}
-        }
+        let interrupts = Interrupts::new()?;
+        proxy.serve(async { _ = interrupts.next().await }).await;
         if let Some(chooser) = chooser {
             // What cannot be kept was reported when it was tried.
             let _ = tokio::time::timeout(Duration::from_secs(2), chooser.knowledge.flush()).await;
         }
         Ok(())
     })
-}
-
-fn on(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Exit> {
-    signal(kind).map_err(Exit::environment)
 }
 
 fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
@@ -189,8 +171,7 @@ fn observer(args: &Args) -> Option<Observer> {
     if args.json {
         return Some(Arc::new(|event| {
             if let Ok(line) = serde_json::to_string(&event) {
-                // Whoever reads the log may go; the proxy goes on.
-                let _ = writeln!(std::io::stdout().lock(), "{line}");
+                println!("{line}");
             }
         }));
     }
@@ -198,7 +179,7 @@ fn observer(args: &Args) -> Option<Observer> {
     Some(Arc::new(move |event| {
         // What keeps clients out is for everybody who runs a proxy.
         if is_verbose || matches!(event.what, What::Own(Own::Full { .. })) {
-            let _ = writeln!(std::io::stderr().lock(), "{}", line(&event));
+            eprintln!("{}", line(&event));
         }
     }))
 }

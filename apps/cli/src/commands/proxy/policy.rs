@@ -1,6 +1,5 @@
 //! The options by which a policy chooses what is raced.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,9 +96,7 @@ async fn report_events(knowledge: Knowledge) {
             _ => continue,
         };
         for why in lines {
-            // Whoever reads the log may go; the proxy goes on.
-            let event = json!({ "event": "policy", "why": why });
-            let _ = writeln!(std::io::stdout().lock(), "{event}");
+            println!("{}", json!({ "event": "policy", "why": why }));
         }
     }
 }

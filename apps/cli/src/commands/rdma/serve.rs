@@ -20,7 +20,7 @@ use serde_json::json;
 use super::control::{self, Answer, Hello, Incoming, Kind, Refusal, Terms};
 use super::{MAX_CLIENTS, MAX_DEPTH, MAX_SIZE, SLEEP, Serve, failed};
 use crate::exit::{Exit, Outcome};
-use crate::signals;
+use crate::{output, signals};
 
 /// The maximum number of callers that have not sent their request yet. The oldest makes room for a further
 /// one.
@@ -76,6 +76,7 @@ struct Control {
 }
 
 pub(super) fn serve(args: &Serve) -> Outcome {
+    output::serve(args.json)?;
     let mut endpoint = args.device.endpoint()?;
     endpoint.verbs().map_err(|error| failed(&error))?;
     let mut control = Control::open(args)?;

@@ -19,6 +19,7 @@ use hawser::interact::record::{Header, What};
 
 use crate::exit::{Exit, Outcome};
 use crate::interact::ClientArgs;
+use crate::signals;
 use model::Model;
 use outputs::Outputs;
 use screen::Screen;
@@ -156,23 +157,6 @@ fn watch(
 fn interruption() -> Result<Arc<AtomicBool>, Exit> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(Exit::environment)?;
-    let wait = move || {
-        runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
-            let (Ok(mut interrupt), Ok(mut end)) =
-                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-            else {
-                return;
-            };
-            tokio::select! { _ = interrupt.recv() => {}, _ = end.recv() => {} }
-            set.store(true, Ordering::Relaxed);
-        });
-    };
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(wait)
-        .map_err(Exit::environment)?;
+    signals::at_end(move || set.store(true, Ordering::Relaxed))?;
     Ok(flag)
 }

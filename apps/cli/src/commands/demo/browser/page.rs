@@ -10,13 +10,14 @@ use hawser::lab::{LinkReport, enter_user_namespace};
 use hawser_dashboard::{Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Setup as FeedSetup};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::bridge::Bridge;
 use super::client::Client;
 use super::place::{PATHS, Place, RATE, SERVER, switches};
 use super::setups::{SETUPS, Setup};
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Interrupts;
+use crate::output;
 
 /// How often the paths are looked at.
 const EVERY: Duration = Duration::from_millis(250);
@@ -145,17 +146,11 @@ fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
 
 /// Serves until this process is asked to end.
 fn serve(page: Dashboard) -> Outcome {
+    output::serve(false)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Exit::environment)?.block_on(async {
-        let mut interrupted = signal(SignalKind::interrupt()).map_err(Exit::environment)?;
-        let mut terminated = signal(SignalKind::terminate()).map_err(Exit::environment)?;
-        let stop = async {
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-            }
-        };
-        page.serve(stop).await;
+        let interrupts = Interrupts::new()?;
+        page.serve(async { _ = interrupts.next().await }).await;
         Ok(())
     })
 }
