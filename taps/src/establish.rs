@@ -16,7 +16,7 @@ use super::security::Mode;
 use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint, log};
 use hawser_connect::transports::{Selection, transports_for};
 use hawser_connect::{ConnectError, Destination, Duplex, Profile, Racer, Request, Transport};
-use hawser_race::Security;
+use hawser_race::{Failure, Security};
 use hawser_resolve::{Config, Lookup, Resolver};
 use hawser_session_driver::Network;
 
@@ -60,26 +60,40 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     let interfaces = interfaces(plan).await?;
     let rounds = rounds(plan);
     let last = rounds.len().saturating_sub(1);
+    let mut remotes: Vec<RemoteEndpoint> = plan.remotes.iter().take(MAX_REMOTES).cloned().collect();
     let mut result = Err(EstablishmentError::Endpoint("there is no remote endpoint".into()));
     for (place, min_security) in rounds.into_iter().enumerate() {
         let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
-        result = round(
-            plan,
-            &racer,
-            &interfaces,
-            Round {
-                min_security,
-                deadline,
-            },
-        )
-        .await;
-        match &result {
-            Ok(_) => break,
-            Err(error) if place < last => log::unprotected(error),
-            Err(_) => {}
+        let one = Round {
+            min_security,
+            deadline,
+        };
+        match round(plan, &racer, &interfaces, &remotes, one).await {
+            Ok(stream) => return Ok(stream),
+            Err(failed) => {
+                // An endpoint that speaks TLS, whatever was wrong with it, is not spoken to in the clear.
+                remotes.retain(|remote| !failed.secure.contains(remote));
+                result = Err(failed.error);
+            }
+        }
+        if remotes.is_empty() {
+            break;
+        }
+        if let Err(error) = &result
+            && place < last
+        {
+            log::unprotected(error);
         }
     }
     result
+}
+
+/// A round without a winner.
+struct Failed {
+    /// The first error.
+    error: EstablishmentError,
+    /// The endpoints at which a candidate failed for its security.
+    secure: Vec<RemoteEndpoint>,
 }
 
 /// Candidates that are equally secure.
@@ -96,11 +110,12 @@ async fn round(
     plan: &Arc<Plan>,
     racer: &Racer,
     interfaces: &Interfaces,
+    remotes: &[RemoteEndpoint],
     round: Round,
-) -> Result<Box<dyn Duplex>, EstablishmentError> {
-    let mut tasks: JoinSet<Result<Box<dyn Duplex>, EstablishmentError>> = JoinSet::new();
-    let mut left = plan.remotes.iter().take(MAX_REMOTES);
-    let mut first_error = None;
+) -> Result<Box<dyn Duplex>, Failed> {
+    let mut tasks: JoinSet<Result<Box<dyn Duplex>, Failed>> = JoinSet::new();
+    let mut left = remotes.iter();
+    let (mut first_error, mut secure) = (None, Vec::new());
     loop {
         if let Some(remote) = left.next() {
             let (plan, racer, remote) = (Arc::clone(plan), racer.clone(), remote.clone());
@@ -111,13 +126,19 @@ async fn round(
         tokio::select! {
             ended = tasks.join_next() => match ended {
                 Some(Ok(Ok(stream))) => return Ok(stream),
-                Some(Ok(Err(error))) => _ = first_error.get_or_insert(error),
+                Some(Ok(Err(failed))) => {
+                    secure.extend(failed.secure);
+                    _ = first_error.get_or_insert(failed.error);
+                }
                 Some(Err(error)) => {
                     _ = first_error.get_or_insert(EstablishmentError::System(error.to_string()));
                 }
                 None => {
                     let none = || EstablishmentError::Endpoint("there is no remote endpoint".into());
-                    return Err(first_error.unwrap_or_else(none));
+                    return Err(Failed {
+                        error: first_error.unwrap_or_else(none),
+                        secure,
+                    });
                 }
             },
             () = tokio::time::sleep(NEXT), if left.len() > 0 => {}
@@ -187,7 +208,7 @@ async fn to_remote(
     remote: &RemoteEndpoint,
     interfaces: &Interfaces,
     round: Round,
-) -> Result<Box<dyn Duplex>, EstablishmentError> {
+) -> Result<Box<dyn Duplex>, Failed> {
     let destination = destination(remote)?;
     let paths = match &interfaces.bound {
         Some(bound) => vec![Some(bound.clone())],
@@ -209,7 +230,23 @@ async fn to_remote(
         .connect(request)
         .await
         .map(|connected| connected.stream)
-        .map_err(|error| unreachable(&error))
+        .map_err(|error| {
+            let mut failures = error.candidates.iter().map(|(_, error)| error.failure);
+            let speaks_tls = failures.any(|failure| failure == Failure::Security);
+            Failed {
+                error: unreachable(&error),
+                secure: speaks_tls.then(|| remote.clone()).into_iter().collect(),
+            }
+        })
+}
+
+impl From<EstablishmentError> for Failed {
+    fn from(error: EstablishmentError) -> Self {
+        Failed {
+            error,
+            secure: Vec::new(),
+        }
+    }
 }
 
 /// Every path with every transport, paths first.

@@ -63,6 +63,15 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
+    /// The peer's answer to the handshake of TLS is no message of TLS.
+    #[error("{peer} does not speak TLS: {error}")]
+    NoTls {
+        /// The peer.
+        peer: SocketAddr,
+        /// The error of TLS.
+        #[source]
+        error: io::Error,
+    },
     /// The client took too long for the handshake of TLS.
     #[error("TLS handshake took over 10 s")]
     HandshakeTimeout,
@@ -83,15 +92,22 @@ impl OpenError {
             | OpenError::MaxSegment(error)
             | OpenError::Connect { error, .. }
             | OpenError::Handshake { error, .. }
+            | OpenError::NoTls { error, .. }
             | OpenError::System(error) => error.kind(),
             OpenError::HandshakeTimeout => io::ErrorKind::TimedOut,
         }
     }
 
-    /// Whether the peer's certificate or protocol is the reason, and not the network.
+    /// Returns whether the peer speaks TLS, and its certificate, its protocol or an alert is the reason.
     #[must_use]
     pub fn is_security(&self) -> bool {
         matches!(self, OpenError::Handshake { error, .. } if error.kind() == io::ErrorKind::InvalidData)
+    }
+
+    /// Returns whether the peer speaks another protocol.
+    #[must_use]
+    pub fn is_protocol(&self) -> bool {
+        matches!(self, OpenError::NoTls { .. })
     }
 }
 

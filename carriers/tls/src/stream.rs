@@ -45,7 +45,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         let stream = TlsConnector::from(tls.config.clone())
             .connect(tls.name.clone(), transport)
             .await;
-        let stream = stream.map_err(|error| OpenError::Handshake { peer, error })?;
+        let stream = stream.map_err(|error| failed(peer, error))?;
         Ok(Stream::Tls(Box::new(TlsStream::Client(stream))).into())
     }
 
@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         let handshake = TlsAcceptor::from(tls.config.clone()).accept(transport);
         let stream = tokio::time::timeout(HANDSHAKE, handshake).await;
         let stream = stream.map_err(|_| OpenError::HandshakeTimeout)?;
-        let stream = stream.map_err(|error| OpenError::Handshake { peer, error })?;
+        let stream = stream.map_err(|error| failed(peer, error))?;
         Ok(Stream::Tls(Box::new(TlsStream::Server(stream))).into())
     }
 
@@ -187,3 +187,12 @@ fn explained(error: io::Error) -> io::Error {
 
 /// What is reported of a peer that closes the connection and not TLS.
 const CUT_OFF: &str = "the peer closed the connection without ending TLS";
+
+/// The error of a handshake: a message that cannot be read is none of TLS.
+fn failed(peer: SocketAddr, error: io::Error) -> OpenError {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    match matches!(cause, Some(rustls::Error::InvalidMessage(_))) {
+        true => OpenError::NoTls { peer, error },
+        false => OpenError::Handshake { peer, error },
+    }
+}

@@ -381,7 +381,14 @@ impl From<io::Error> for AttemptError {
 
 impl From<OpenError> for AttemptError {
     fn from(error: OpenError) -> AttemptError {
-        AttemptError::of_handshake(error.is_security(), error.kind(), &error)
+        let attempt = AttemptError::of_handshake(error.is_security(), error.kind(), &error);
+        match error.is_protocol() {
+            true => AttemptError {
+                failure: Failure::Protocol,
+                ..attempt
+            },
+            false => attempt,
+        }
     }
 }
 

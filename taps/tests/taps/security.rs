@@ -12,6 +12,7 @@ use hawser_taps::{
     EstablishmentError, Event, MessageContext, Preconnection, Property, RemoteEndpoint, SecurityParameters,
 };
 use hawser_temporary::Folder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::{framed, here, rest, secured, secured_pair, words};
@@ -288,4 +289,37 @@ async fn opportunistic_security_is_looked_for_at_every_endpoint_first() {
     let client = wanted.initiate().expect("a connection");
     client.established().await.expect("it is established");
     assert_eq!(client.endpoints().1, Some(listener.addresses()[0]));
+}
+
+/// A server of TLS that refuses what this side offers, by an alert: handshake_failure (RFC 8446, 6 and B.2).
+#[tokio::test]
+async fn an_endpoint_that_answers_with_an_alert_of_tls_gets_nothing_in_the_clear() {
+    let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = server.local_addr().expect("its address");
+    let (count, seen) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = server.accept().await {
+            let mut first = [0; 1];
+            stream.read_exact(&mut first).await.expect("a byte");
+            count.send(first[0]).expect("the test waits");
+            let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, 40]).await;
+        }
+    });
+    let wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(address);
+    let mut client = wanted.initiate().expect("a connection");
+    let _ = client.send("a secret").await;
+    let events = tokio::time::timeout(Duration::from_secs(20), rest(&mut client)).await;
+    let events = events.expect("it is not established");
+    let [
+        ..,
+        Event::EstablishmentError(EstablishmentError::Unreachable { failure, .. }),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(*failure, Failure::Security);
+    let mut seen = seen;
+    while let Ok(first) = seen.try_recv() {
+        assert_eq!(first, 22, "a record of a handshake");
+    }
 }
