@@ -100,12 +100,10 @@ pub enum Own {
         /// The answer's code.
         status: u16,
     },
-    /// There are no more places: new clients are reset. It is reported once a minute.
+    /// There are no more places: new clients wait. It is reported at most once a minute.
     Full {
-        /// How many have one.
+        /// The clients that have one.
         connections: usize,
-        /// How many were refused since the last report.
-        refused: u64,
     },
     /// It was asked to stop, with so many connections open.
     Stopping {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hawser::places::Place;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::connection::Client;
@@ -12,6 +13,9 @@ use crate::{http, socks};
 /// The first byte of SOCKS5, and of its predecessor.
 const SOCKS5: u8 = 5;
 const SOCKS4: u8 = 4;
+/// SOCKS4's reply to a request that is rejected: a version of 0, code 91, and a port and an address without meaning
+/// (Lee, "SOCKS: A protocol for TCP proxy across firewalls").
+const SOCKS4_REFUSED: [u8; 8] = [0, 91, 0, 0, 0, 0, 0, 0];
 
 /// Serves a client until it has gone, or until it has to make room for others because it has asked for
 /// nothing yet.
@@ -30,7 +34,7 @@ pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: Place
 }
 
 /// Serves a client until it has gone.
-async fn serve(client: &Client, stream: TcpStream) {
+async fn serve(client: &Client, mut stream: TcpStream) {
     // Small answers must not wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
     let mut first = [0];
@@ -44,6 +48,7 @@ async fn serve(client: &Client, stream: TcpStream) {
         (Ok(Ok(_)), b'!'..=b'~' | b'\r' | b'\n') => http::serve(client, stream).await,
         (Ok(Ok(_)), SOCKS4) => {
             client.rejected("SOCKS4 is not spoken here; use SOCKS5");
+            let _ = stream.write_all(&SOCKS4_REFUSED).await;
             dismiss(stream).await;
         }
         (Ok(Ok(_)), other) => {

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long the next client waits while half of the places for those who have asked for nothing are taken:
 /// many that come at once have their requests read before one has to make room.
 const CROWDED: Duration = Duration::from_millis(2);
-/// How often it is reported that clients are refused for want of places.
+/// The least time between two reports that there are no more places.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// Clients that may wait to be accepted, at each address.
 const BACKLOG: u32 = 1_024;
@@ -130,23 +130,19 @@ impl Proxy {
         let (stopping, ending) = watch::channel(false);
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
-        // Clients refused since that was last reported.
-        let (mut refused, mut reported) = (0u64, None::<Instant>);
+        let mut reported = None::<Instant>;
         loop {
+            let is_full = clients.len() >= limits.connections;
+            if is_full && reported.is_none_or(|last| last.elapsed() >= REPORT_EVERY) {
+                let connections = clients.len();
+                front.publish(None, Own::Full { connections });
+                reported = Some(Instant::now());
+            }
             tokio::select! {
                 () = &mut stop => break,
                 Some(_) = clients.join_next() => {}
-                accepted = accept(&listeners) => match accepted {
-                    Ok((stream, _)) if clients.len() >= limits.connections => {
-                        // Whoever is reset knows at once; whoever is not accepted would wait unseen.
-                        let _ = stream.set_zero_linger();
-                        drop(stream);
-                        refused += 1;
-                        if reported.is_none_or(|last| last.elapsed() >= REPORT_EVERY) {
-                            front.publish(None, Own::Full { connections: clients.len(), refused });
-                            (reported, refused) = (Some(Instant::now()), 0);
-                        }
-                    }
+                // Without a place, clients wait in the backlog.
+                accepted = accept(&listeners), if !is_full => match accepted {
                     Ok((stream, address)) => {
                         if gate.is_crowded(address.ip()) {
                             tokio::time::sleep(CROWDED).await;

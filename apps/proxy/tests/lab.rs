@@ -21,6 +21,7 @@ const TESTS: &[Test] = tests![
     candidates_keep_to_their_interface,
     https_records_lead_to_other_endpoints,
     ipv4_addresses_are_reached_by_a_translator,
+    names_of_old_hosts_are_reached,
 ];
 
 /// The sink drops everything: addresses of it are dead, without an ICMP error. Addresses of the lab's
@@ -76,6 +77,14 @@ const FILE: &str = r#"
     [[dns]]
     name = "ipv4only.arpa"
     addresses = ["192.0.0.170", "192.0.0.171", "2001:db8:64::192.0.0.170", "2001:db8:64::192.0.0.171"]
+    [[dns]]
+    name = "four.example"
+    addresses = ["192.0.2.1"]
+    ipv6 = { answer = "missing" }
+    [[dns]]
+    name = "-under_score.example"
+    addresses = ["server"]
+    ipv6 = { answer = "missing" }
     [[dns]]
     name = "no-answer.example"
     addresses = ["sink"]
@@ -396,6 +405,22 @@ fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
         hello(&output);
         assert_eq!(place.events("won")[0]["remote"], "[2001:db8:64::c000:201]:8080");
         assert!(took < Duration::from_millis(900), "{took:?}");
+        // RFC 8305, 7.2: the name's own address leads nowhere, and the network makes none of it.
+        let (output, took) = place.curl("socks5h", &["http://four.example:8080/"])?;
+        hello(&output);
+        assert_eq!(place.events("won")[1]["remote"], "[2001:db8:64::c000:201]:8080");
+        assert!(took < Duration::from_millis(3500), "{took:?}");
+        Ok(())
+    })
+}
+
+/// RFC 2181, 11: any label may be looked up, whatever hosts should be called.
+fn names_of_old_hosts_are_reached() -> TestResult {
+    on_stage(Settings::default(), |place| {
+        for scheme in ["socks5h", "http"] {
+            let (output, _) = place.curl(scheme, &["http://-under_score.example:8080/"])?;
+            hello(&output);
+        }
         Ok(())
     })
 }

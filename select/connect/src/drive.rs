@@ -20,6 +20,8 @@ use super::interact::Seat;
 use super::racer::{Memory, Shared};
 use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, Request, What};
 
+/// IPv4 addresses of one answer for which a translator's addresses are asked.
+const MAX_TRANSLATED: usize = 4;
 /// How long questions may take once the race is over, for the sake of later ones (version 3,
 /// connection attempts).
 const LINGER: Duration = Duration::from_secs(1);
@@ -173,10 +175,36 @@ impl Driver {
                 });
             }
         }
+        // The race learns of further questions before it learns that one is answered.
+        let further = match question {
+            Question::Ipv4 => self.ask_translators(&answer),
+            Question::Ipv6 | Question::Service => Vec::new(),
+        };
         let mut events = self.found.answered(answer);
         if question == Question::Service {
-            // The race learns of further questions before it learns that one is answered.
             events.splice(0..0, self.ask_for_others());
+        }
+        events.splice(0..0, further);
+        events
+    }
+
+    /// Asks for the addresses by which the network's translators reach IPv4 addresses of the destination's name: its
+    /// IPv6 addresses may be missing or broken, and IPv4 leads nowhere from here (RFC 8305, 7.2).
+    fn ask_translators(&mut self, answer: &Answer) -> Vec<Event> {
+        let (Some(answers), Ok(records), None) = (
+            &mut self.answers,
+            &answer.result,
+            self.request.destination.address(),
+        ) else {
+            return Vec::new();
+        };
+        let mut events = Vec::new();
+        let addresses = records.addresses.iter().take(MAX_TRANSLATED);
+        for &address in addresses.filter(|address| surroundings::has_ipv6_alone(**address)) {
+            if let Ok(lookup) = Lookup::addresses(&address.to_string()) {
+                events.push(Event::Asked(Question::Ipv6));
+                answers.also(&self.resolver, &lookup.only(&[Question::Ipv6]).translated());
+            }
         }
         events
     }

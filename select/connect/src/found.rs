@@ -96,7 +96,32 @@ impl Found {
                 why: error.failure(),
             }],
             Ok(records) if question == Question::Service => vec![self.services(&records.services)],
+            Ok(records) if self.is_translated(&answer.host) => vec![self.translated(&records)],
             Ok(records) => self.addresses(&answer.host, question, &records),
+        }
+    }
+
+    /// Whether an answer is about an IPv4 address of the destination's name, and so a translator's.
+    fn is_translated(&self, host: &str) -> bool {
+        host.parse::<IpAddr>().is_ok() && self.destination.address().is_none()
+    }
+
+    /// Candidates at a translator: the last resort (RFC 8305, 7.2).
+    fn translated(&mut self, records: &Records) -> Event {
+        let endpoint = Endpoint {
+            host: self.own_host().to_owned(),
+            port: self.destination.port(),
+            service: None,
+            rank: None,
+        };
+        let last_resort = |(_, candidate)| race::Candidate {
+            is_last_resort: true,
+            ..candidate
+        };
+        let found = self.candidates(&records.addresses, &endpoint);
+        Event::Found {
+            question: Some(Question::Ipv6),
+            candidates: found.into_iter().map(last_resort).collect(),
         }
     }
 

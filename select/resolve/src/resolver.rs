@@ -9,12 +9,13 @@ use hickory_resolver::lookup::Lookup as Found;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::{Query, ResponseCode};
-use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 use tokio::task::JoinSet;
 
 use crate::nat64::{IPV4_ONLY, Prefix, prefixes};
 use crate::service::{Understood, understand};
+use crate::target::as_dns;
 use crate::{BadName, Config, ConfigError, ResolveError, Services, Target};
 
 /// The maximum number of addresses of one answer that are kept.
@@ -200,7 +201,7 @@ impl Resolver {
 
     /// The addresses of a name in the hosts file, if it is there.
     fn in_hosts(&self, name: &str) -> Option<Vec<IpAddr>> {
-        let name = Name::from_ascii(name).ok()?;
+        let name = as_dns(name).ok()?;
         let find = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let both = [find(RecordType::A), find(RecordType::AAAA)];
         let found: Vec<IpAddr> = both.iter().flatten().flat_map(addresses_of).collect();
@@ -367,7 +368,10 @@ impl Resolver {
     }
 
     async fn ask(&self, name: &str, kind: RecordType) -> Result<Found, NetError> {
-        self.inner.lookup(name, kind).await
+        match as_dns(name) {
+            Ok(name) => self.inner.lookup(name, kind).await,
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use hickory_resolver::proto::ProtoError;
 use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::rr::domain::Label;
 
 /// What a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,15 +55,8 @@ impl Target {
         if text.contains([':', '[', ']']) {
             return Err(bad("it looks like an IPv6 address, and is none"));
         }
-        let name = Name::from_utf8(text).map_err(|error| bad(&error.to_string()))?;
-        if name.is_root() || text.is_empty() {
-            return Err(bad("a name has at least one label"));
-        }
-        let name = name.to_ascii().to_ascii_lowercase();
-        // How zone files write a dot, a control character, in a label (RFC 1035, 5.1).
-        if name.contains('\\') {
-            return Err(bad("a host's name has no character that takes a backslash"));
-        }
+        let name = in_ascii(text).map_err(|why| bad(&why))?;
+        as_dns(&name).map_err(|error| bad(&error.to_string()))?;
         let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
         Ok(match last {
             "localhost" => Target::ThisHost,
@@ -74,6 +69,43 @@ impl Target {
     /// The addresses of this host.
     pub(crate) const LOOPBACK: [IpAddr; 2] =
         [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+}
+
+/// A name in ASCII and lower case. Old hosts have names with `_` or a leading `-`, and answer to them: RFC 2181, 11,
+/// leaves labels to those who use them.
+fn in_ascii(text: &str) -> Result<String, String> {
+    let (inner, dot) = match text.strip_suffix('.') {
+        Some(inner) => (inner, "."),
+        None => (text, ""),
+    };
+    let labels: Result<Vec<String>, String> = inner.split('.').map(label_in_ascii).collect();
+    Ok(labels?.join(".") + dot)
+}
+
+fn label_in_ascii(label: &str) -> Result<String, String> {
+    let is_common = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if label.is_empty() {
+        return Err("a label is empty".to_owned());
+    }
+    if !label.is_ascii() {
+        let made = Label::from_utf8(label).map_err(|_| "a label cannot be written in ASCII (RFC 5891)")?;
+        return Ok(made.to_ascii().to_ascii_lowercase());
+    }
+    match label.chars().find(|&c| !is_common(c)) {
+        Some(other) => Err(format!("a host's name has no character {other:?}")),
+        None => Ok(label.to_ascii_lowercase()),
+    }
+}
+
+/// The name as name servers are asked for it; with a last dot it is not searched for.
+pub(crate) fn as_dns(name: &str) -> Result<Name, ProtoError> {
+    let labels = name.strip_suffix('.').unwrap_or(name).split('.');
+    let labels: Result<Vec<Label>, _> = labels
+        .map(|label| Label::from_raw_bytes(label.as_bytes()))
+        .collect();
+    let mut made = Name::from_labels(labels?)?;
+    made.set_fqdn(name.ends_with('.'));
+    Ok(made)
 }
 
 fn is_number(label: &str) -> bool {
@@ -108,6 +140,8 @@ mod tests {
             ("www", name("www")),
             ("_8443._https.example.org", name("_8443._https.example.org")),
             ("bücher.example", name("xn--bcher-kva.example")),
+            ("my_host.Example.", name("my_host.example.")),
+            ("-a.example", name("-a.example")),
             ("localhost.example", name("localhost.example")),
             ("0x.example", name("0x.example")),
         ];
@@ -137,6 +171,9 @@ mod tests {
             "1.2.3.4.",
             "a\\.b",
             "a\u{1}.b",
+            "a b.example",
+            "a/b.example",
+            "\u{2066}.example",
             &long,
             &longest,
         ] {

@@ -70,7 +70,10 @@ async fn an_oversized_head_is_refused() {
 async fn what_is_wrong_is_refused() {
     let stage = Stage::new().await;
     let socks = [
-        (&b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"[..], &b""[..]),
+        (
+            &b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"[..],
+            &b"\0\x5b\0\0\0\0\0\0"[..],
+        ),
         (b"\x05\x00", b""),
         (b"\x05\x01\x02", b"\x05\xff"),
         (
@@ -166,7 +169,7 @@ async fn beyond_loopback_a_credential_is_wanted() {
 }
 
 #[tokio::test]
-async fn clients_beyond_the_limit_are_reset_and_reported_once() {
+async fn clients_beyond_the_limit_wait_for_a_place_and_are_reported_once() {
     let stage = Stage::with(Settings {
         limits: hawser_proxy::Limits {
             connections: 2,
@@ -179,16 +182,14 @@ async fn clients_beyond_the_limit_are_reset_and_reported_once() {
     for _ in 0..2 {
         tunnels.push(tunnel(&stage, origin).await);
     }
+    let mut waiting = Vec::new();
     for _ in 0..3 {
-        let mut third = stage.connect().await;
-        let refused = tokio::time::timeout(Duration::from_secs(5), third.read_u8())
-            .await
-            .expect("at once");
-        assert_eq!(
-            refused.expect_err("it is reset").kind(),
-            std::io::ErrorKind::ConnectionReset
-        );
+        let mut client = stage.connect().await;
+        client.write_all(b"\x05\x01\x02").await.expect("it is sent");
+        waiting.push(client);
     }
+    let early = tokio::time::timeout(Duration::from_millis(200), waiting[0].read_u8()).await;
+    assert!(early.is_err(), "it waits: {early:?}");
     assert_eq!(
         stage.events().iter().filter(|name| *name == "full").count(),
         1,
@@ -196,12 +197,10 @@ async fn clients_beyond_the_limit_are_reset_and_reported_once() {
         stage.events()
     );
     drop(tunnels);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(
-        stage.exchange(b"\x05\x01\x02").await,
-        b"\x05\xff",
-        "a place is free again"
-    );
+    for mut client in waiting {
+        let answer = tokio::time::timeout(Duration::from_secs(5), rest(&mut client)).await;
+        assert_eq!(answer.expect("a place is free again"), b"\x05\xff");
+    }
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Require the USER:PASSWORD of the first line of this file
     #[arg(long, value_name = "FILE")]
     credential: Option<PathBuf>,
-    /// Maximum number of clients; further connections are reset, which is reported once a minute
+    /// Maximum number of clients; further ones wait for a place, which is reported once a minute
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_connections: u32,
     /// Print events as JSON, one object per line: requests, attempts, winners, errors
@@ -258,9 +258,9 @@ fn own(own: &Own) -> String {
             "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
         ),
         Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
-        Own::Full { connections, refused } => format!(
+        Own::Full { connections } => format!(
             "{connections} clients are connected, and there are no more places (--max-connections): \
-             {refused} refused"
+             further ones wait"
         ),
         Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
     }
