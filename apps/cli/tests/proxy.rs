@@ -257,3 +257,58 @@ fn gateway_cat_leaves_no_session_behind() {
         read(&place, "late")
     );
 }
+
+/// Without a request, and once however many requests there are.
+#[test]
+fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let token = folder.join("token");
+    let made = Command::new(HAWSER)
+        .args(["gateway", "token", "phone", "--out"])
+        .arg(&token)
+        .output()
+        .expect("hawser");
+    assert!(made.status.success(), "{made:?}");
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+    let mut proxy = Command::new(HAWSER)
+        .args([
+            "proxy",
+            "--listen",
+            "127.0.0.1:0",
+            "--over",
+            "gateway",
+            "--gateway",
+        ])
+        .arg(closed.expect("a port").to_string())
+        .arg("--gateway-token")
+        .arg(&token)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("hawser");
+    let mut log = BufReader::new(proxy.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    log.read_line(&mut line).expect("a warning");
+    assert!(line.contains(" WARN "), "{line}");
+    assert!(line.contains("no session with the gateway"), "{line}");
+    let mut output = BufReader::new(proxy.stdout.take().expect("a pipe"));
+    let mut listening = String::new();
+    output.read_line(&mut listening).expect("it says where");
+    let at = listening
+        .split([' ', '\n'])
+        .find_map(|word| word.trim_end_matches(':').parse::<SocketAddr>().ok());
+    let at = at.unwrap_or_else(|| panic!("{listening}"));
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(at).expect("the proxy");
+        let request = b"\x05\x01\x00\x05\x01\x00\x01\xc0\x00\x02\x01\x00\x50";
+        client.write_all(request).expect("it is sent");
+        let mut reply = [0; 4];
+        client.read_exact(&mut reply).expect("a reply");
+        assert_ne!(reply[3], 0, "there is no way");
+    }
+    proxy.kill().expect("it ends");
+    proxy.wait().expect("it ends");
+    let mut more = String::new();
+    log.read_to_string(&mut more).expect("its log");
+    assert_eq!(more, "");
+}

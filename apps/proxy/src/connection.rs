@@ -26,13 +26,12 @@ pub(crate) struct Front {
 type Chosen = (Arc<[Arc<dyn Transport>]>, Option<Vec<Ranked>>);
 
 impl Front {
-    /// Logs an event, and reports it to whoever runs the proxy. As `Debug` prints it, text of clients and
-    /// servers is escaped.
+    /// Logs an event in words, and reports it to the observer.
     pub(crate) fn publish(&self, request: Option<u64>, what: Own) {
         match what {
-            Own::Full { .. } => tracing::warn!(proxy = ?what),
-            Own::Listening { .. } | Own::Stopping { .. } => tracing::info!(proxy = ?what),
-            _ => tracing::debug!(request, proxy = ?what),
+            Own::Full { .. } => tracing::warn!("{what}"),
+            Own::Listening { .. } | Own::Stopping { .. } => tracing::info!("{what}"),
+            _ => tracing::debug!(request, "{what}"),
         }
         if let Some(observer) = &self.settings.observer {
             observer(Event {

@@ -1,5 +1,6 @@
 //! What happens in a proxy, for logs; one JSON object each.
 
+use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 
 use hawser::select::{Description, Ranked, Report};
@@ -122,4 +123,73 @@ pub enum Protocol {
     Connect,
     /// HTTP, any other method.
     Http,
+}
+
+/// The event in words, which may hold text of peers.
+impl Display for Own {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            Own::Listening { address } => format!("listening on {address}"),
+            Own::Asked {
+                client,
+                protocol,
+                destination,
+            } => {
+                format!("{client} asks for {destination} by {protocol:?}")
+            }
+            Own::Ranked { candidates } => {
+                let words: Vec<String> = candidates.iter().map(ranked).collect();
+                format!("the policy: {}", words.join(", "))
+            }
+            Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
+            Own::Closed {
+                candidate,
+                sent,
+                received,
+                seconds,
+                error,
+            } => {
+                let error = error
+                    .as_ref()
+                    .map_or_else(String::new, |error| format!(": {error}"));
+                format!(
+                    "{candidate}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}"
+                )
+            }
+            Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
+            Own::Dissociated {
+                client,
+                sent,
+                received,
+                dropped,
+                seconds,
+            } => format!(
+                "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
+            ),
+            Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
+            Own::Full { connections } => format!(
+                "{connections} clients are connected, and there are no more places (--max-connections): \
+                 further ones wait"
+            ),
+            Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
+        };
+        f.write_str(&words)
+    }
+}
+
+fn ranked(candidate: &Ranked) -> String {
+    let Ranked {
+        transport,
+        interface,
+        family,
+        score,
+        ..
+    } = candidate;
+    let over = if interface.is_empty() {
+        String::new()
+    } else {
+        format!(" over {interface}")
+    };
+    let family = family.map_or_else(String::new, |family| format!(" by {family:?}"));
+    format!("{transport}{over}{family} ({} | {})", score.0, score.1)
 }

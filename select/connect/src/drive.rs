@@ -401,8 +401,7 @@ impl Driver {
     }
 
     fn report(&self, what: What) {
-        // As `Debug` prints it, text of peers and of name servers is escaped.
-        tracing::debug!(destination = ?self.request.destination, race = ?what);
+        tracing::debug!(destination = %self.request.destination, "{what}");
         if let Some(seat) = &self.seat {
             seat.report(&what);
         }

@@ -1,5 +1,6 @@
 //! What happens in a race, for those who want to know.
 
+use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,6 +92,33 @@ pub enum What {
         /// In words.
         why: String,
     },
+}
+
+/// The event in words, which may hold text of peers.
+impl Display for What {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            What::Answered { question, addresses } => {
+                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                format!("{question:?}: {}", addresses.join(", "))
+            }
+            What::Unanswered { why, .. } => why.clone(),
+            What::Started {
+                candidate,
+                known: "unknown",
+            } => format!("{candidate}: started"),
+            What::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
+            What::Probed { candidate } => format!("{candidate}: tried beside the winner"),
+            What::Failed { candidate, why, .. } => format!("{candidate}: {why}"),
+            What::Cancelled { candidate } => format!("{candidate}: cancelled"),
+            What::Won { candidate, took } => format!(
+                "{candidate}: won, {:.1} ms from its start",
+                took.as_secs_f64() * 1e3
+            ),
+            What::AllFailed { why, .. } => why.clone(),
+        };
+        f.write_str(&words)
+    }
 }
 
 /// Milliseconds with the microseconds as decimals.

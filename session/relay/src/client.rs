@@ -6,6 +6,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -91,6 +92,8 @@ struct Near {
     document: Document,
     token: Token,
     session: Mutex<Option<Session>>,
+    /// Whether it was reported that there is no session, since there was one.
+    is_reported: AtomicBool,
 }
 
 impl Gateway {
@@ -102,6 +105,7 @@ impl Gateway {
                 document,
                 token,
                 session: Mutex::new(None),
+                is_reported: AtomicBool::new(false),
             }),
         }
     }
@@ -116,6 +120,14 @@ impl Gateway {
         let (session, warnings) = gateway.near.dial().await?;
         *gateway.near.session.lock().await = Some(session);
         Ok((gateway, warnings))
+    }
+
+    /// Opens the session, if there is none, before anything needs it. A failure is logged.
+    ///
+    /// # Errors
+    /// The gateway cannot be reached, or it refuses the token.
+    pub async fn prepare(&self) -> Result<(), ClientError> {
+        self.near.session().await.map(drop)
     }
 
     /// A connection to `destination` through the gateway.
@@ -187,8 +199,19 @@ impl Near {
 
     async fn dial(&self) -> Result<(Session, Vec<Warning>), ClientError> {
         let dialed = self.try_dial().await;
-        log_session(&self.name(), dialed.as_ref().err());
+        self.log_session(dialed.as_ref().err());
         dialed
+    }
+
+    /// Logs that there is a session with the gateway, or why there is none: that once, until there is one.
+    fn log_session(&self, error: Option<&ClientError>) {
+        let gateway = self.name();
+        let was_reported = self.is_reported.swap(error.is_some(), Ordering::Relaxed);
+        match error {
+            None => info!(?gateway, "the gateway has accepted a session"),
+            Some(error) if was_reported => debug!(?gateway, %error, "still no session with the gateway"),
+            Some(error) => warn!(?gateway, %error, "no session with the gateway"),
+        }
     }
 
     async fn try_dial(&self) -> Result<(Session, Vec<Warning>), ClientError> {
@@ -241,21 +264,6 @@ async fn request(session: &Session, destination: &Destination) -> Result<Gateway
         Ok(Reply::Succeeded) => Ok(GatewayStream { stream }),
         Ok(reply) => Err(ClientError::Denied(reply)),
         Err(error) => Err(ClientError::Broken(error)),
-    }
-}
-
-/// Logs that there is a session with a gateway, or why there is none.
-fn log_session(gateway: &str, error: Option<&ClientError>) {
-    match error {
-        None => info!(?gateway, "the gateway has accepted a session"),
-        // Whoever runs this has to mend the document or the file of clients.
-        Some(error @ (ClientError::Unauthenticated | ClientError::Insecure)) => {
-            warn!(?gateway, %error, "no session with the gateway");
-        }
-        Some(error) => {
-            let error = error.to_string();
-            info!(?gateway, ?error, "no session with the gateway");
-        }
     }
 }
 
@@ -317,17 +325,20 @@ mod tests {
     use crate::Host;
 
     #[test]
-    fn a_rejected_token_is_a_warning_and_a_gateway_that_is_away_is_none() {
+    fn a_gateway_without_a_session_is_one_warning_until_there_is_one() {
         let log = Log::start();
-        log_session("gateway:4433", None);
-        log_session("gateway:4433", Some(&ClientError::NotAccepted));
-        log_session("gateway:4433", Some(&ClientError::Unauthenticated));
+        let document = Document::new("gateway:4433").expect("a document");
+        let gateway = Gateway::new(document, Token::generate().expect("a token"));
+        gateway.near.log_session(Some(&ClientError::NotAccepted));
+        gateway.near.log_session(Some(&ClientError::NotAccepted));
+        gateway.near.log_session(None);
+        gateway.near.log_session(Some(&ClientError::Unauthenticated));
         let levels: Vec<_> = log
             .lines()
             .iter()
             .map(|line| line[..5].trim().to_owned())
             .collect();
-        assert_eq!(levels, ["INFO", "INFO", "WARN"]);
+        assert_eq!(levels, ["WARN", "DEBUG", "INFO", "WARN"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::select::transports::Transports;
-use hawser::select::{Profile, Racer, Ranked, Report, Transport, What as Race};
+use hawser::select::{Profile, Racer, Report, Transport};
 use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
 
 use policy::PolicyArgs;
@@ -92,7 +92,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         };
         let mut settings = settings(args, &transports)?;
         let racer = Racer::open().await.map_err(Exit::environment)?;
-        let chooser = args.policy.chooser(transports, gateway, args.json).await?;
+        let chooser = args
+            .policy
+            .chooser(transports, gateway.clone(), args.json)
+            .await?;
+        if let Some(gateway) = gateway.clone() {
+            // What is wrong with it is in the log.
+            tokio::spawn(async move { gateway.prepare().await });
+        }
         if let Some(chooser) = &chooser {
             settings.choice = Choice::ByPolicy(chooser.policies.clone());
             settings.learner = Some(chooser.learner());
@@ -188,97 +195,11 @@ fn observer(args: &Args) -> Option<Observer> {
 fn line(event: &Event) -> String {
     let text = match &event.what {
         What::Race(Report { after, what }) => {
-            format!("{:>8.1} ms  {}", after.as_secs_f64() * 1e3, race(what))
+            format!("{:>8.1} ms  {what}", after.as_secs_f64() * 1e3)
         }
-        What::Own(own) => self::own(own),
+        What::Own(own) => own.to_string(),
     };
     event
         .request
         .map_or_else(|| text.clone(), |number| format!("#{number} {text}"))
-}
-
-fn race(what: &Race) -> String {
-    match what {
-        Race::Answered { question, addresses } => {
-            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            format!("{question:?}: {}", addresses.join(", "))
-        }
-        Race::Unanswered { why, .. } => why.clone(),
-        Race::Started {
-            candidate,
-            known: "unknown",
-        } => format!("{candidate}: started"),
-        Race::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
-        Race::Probed { candidate } => format!("{candidate}: tried beside the winner"),
-        Race::Failed { candidate, why, .. } => format!("{candidate}: {why}"),
-        Race::Cancelled { candidate } => format!("{candidate}: cancelled"),
-        Race::Won { candidate, took } => format!(
-            "{candidate}: won, {:.1} ms from its start",
-            took.as_secs_f64() * 1e3
-        ),
-        Race::AllFailed { why, .. } => why.clone(),
-    }
-}
-
-fn own(own: &Own) -> String {
-    match own {
-        Own::Listening { address } => format!("listening on {address}"),
-        Own::Asked {
-            client,
-            protocol,
-            destination,
-        } => {
-            format!("{client} asks for {destination} by {protocol:?}")
-        }
-        Own::Ranked { candidates } => {
-            let words: Vec<String> = candidates.iter().map(ranked).collect();
-            format!("the policy: {}", words.join(", "))
-        }
-        Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
-        Own::Closed {
-            candidate,
-            sent,
-            received,
-            seconds,
-            error,
-        } => {
-            let error = error
-                .as_ref()
-                .map_or_else(String::new, |error| format!(": {error}"));
-            format!("{candidate}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
-        }
-        Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
-        Own::Dissociated {
-            client,
-            sent,
-            received,
-            dropped,
-            seconds,
-        } => format!(
-            "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
-        ),
-        Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
-        Own::Full { connections } => format!(
-            "{connections} clients are connected, and there are no more places (--max-connections): \
-             further ones wait"
-        ),
-        Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
-    }
-}
-
-fn ranked(candidate: &Ranked) -> String {
-    let Ranked {
-        transport,
-        interface,
-        family,
-        score,
-        ..
-    } = candidate;
-    let over = if interface.is_empty() {
-        String::new()
-    } else {
-        format!(" over {interface}")
-    };
-    let family = family.map_or_else(String::new, |family| format!(" by {family:?}"));
-    format!("{transport}{over}{family} ({} | {})", score.0, score.1)
 }
