@@ -124,9 +124,13 @@ impl Proxy {
             front.publish(None, Own::Listening { address });
         }
         let limits = front.settings.limits;
-        // Half of the connections are for clients that have asked for something. All of the other half may
-        // be of one network: behind loopback there is no other.
-        let gate = Gate::new(Shares::unshared(limits.connections.div_ceil(2)));
+        // Half of the connections are for clients that have asked for something. Networks share the other half; behind
+        // loopback there is one alone, in which newcomers wait for a moment.
+        let is_local = listeners.iter().all(|listener| {
+            listener.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback())
+        });
+        let unproven = limits.connections.div_ceil(2);
+        let gate = Gate::new(if is_local { Shares::unshared(unproven) } else { Shares::new(unproven) });
         let (stopping, ending) = watch::channel(false);
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
@@ -144,7 +148,7 @@ impl Proxy {
                 // Without a place, clients wait in the backlog.
                 accepted = accept(&listeners), if !is_full => match accepted {
                     Ok((stream, address)) => {
-                        if gate.is_crowded(address.ip()) {
+                        if is_local && gate.is_crowded(address.ip()) {
                             tokio::time::sleep(CROWDED).await;
                         }
                         let place = gate.enter(address.ip());
