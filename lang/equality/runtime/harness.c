@@ -113,11 +113,11 @@ static void react(const hawser_program *program, const uint64_t *params) {
 static void parse(const hawser_program *program, const uint64_t *params) {
     uint64_t parser = word(), max_events = word(), room = word();
     blob net = take(), head = take(), tail = take();
-    uint64_t merged = word(), addr = word(), verify = word();
+    uint64_t merged = word(), addr = word(), verify = word(), crc = word();
     blob icmp = take(), op = take();
     hw_packet packet = {.net = (const hw_net *)net.bytes, .head = head.bytes, .head_len = head.len,
                         .tail = tail.bytes, .tail_len = tail.len, .merged = merged, .addr = addr,
-                        .verify = (uint32_t)verify};
+                        .verify = (uint32_t)verify, .crc = (uint32_t)crc};
     uint8_t *start = room_of(room);
     hw_events events = {.at = start, .end = start + room, .count = 0, .capacity = (uint32_t)max_events};
     uint32_t error = program->parse(params, (uint32_t)parser, &packet, (const hw_icmp *)icmp.bytes,

@@ -182,7 +182,10 @@ fn input_views(vectors: &mut Vectors, input: &Input<'_>) {
     vectors.blob(packet.map_or(&[], |packet| packet.tail));
     vectors.word(packet.map_or(0, |packet| packet.merged as u64));
     vectors.word(packet.map_or(0, |packet| packet.addr));
-    vectors.word(packet.map_or(0, |packet| u64::from(packet.csum == Csum::Unverified)));
+    vectors.word(packet.map_or(0, |packet| {
+        u64::from(packet.csum == Csum::Unverified) | u64::from(packet.crc.is_some()) << 1
+    }));
+    vectors.word(packet.map_or(0, |packet| u64::from(packet.crc.unwrap_or(0))));
     vectors.blob(bytemuck::bytes_of(icmp.unwrap_or(&bytemuck::Zeroable::zeroed())));
     vectors.blob(bytemuck::bytes_of(op.unwrap_or(&bytemuck::Zeroable::zeroed())));
 }

@@ -49,7 +49,10 @@ fn transports() -> Vec<(String, Printed)> {
                 part: &folder.join(part),
                 other: &folder.join(other),
             };
-            all.push((format!("{name}-{variant}"), printed(compile_with(&instead, &main))));
+            all.push((
+                format!("{name}-{variant}"),
+                printed(compile_with(&instead, &main)),
+            ));
         }
     }
     all
@@ -88,7 +91,10 @@ fn check(printed: &Printed, courses: u64) {
 
 #[test]
 fn tcp_holds_under_sanitizers() {
-    check(&program(&root().join("transports/tcp/tcp.mtp")), courses(COURSES[0]));
+    check(
+        &program(&root().join("transports/tcp/tcp.mtp")),
+        courses(COURSES[0]),
+    );
 }
 
 #[test]
