@@ -10,10 +10,12 @@
 //! until it has looked. The queue of a shard that is gone is read by whichever other shard looks first, until the last is gone:
 //! what comes by it may be for any.
 
+mod bell;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device::Device;
+use bell::Bell;
 
 /// Packets that wait for a shard, at most, and events.
 const MAX_WAITING: usize = 1024;
@@ -47,9 +50,7 @@ pub(crate) struct Exchange {
 struct Inbox {
     packets: SyncSender<Packet>,
     events: SyncSender<ForwardedEvent>,
-    bell: OwnedFd,
-    /// It rings, or the shard has yet to see what came.
-    rings: AtomicBool,
+    bell: Bell<OwnedFd>,
 }
 
 /// What a shard has got.
@@ -76,8 +77,7 @@ impl Exchange {
             let inbox = Inbox {
                 packets: to_packets,
                 events: to_events,
-                bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
-                rings: AtomicBool::new(false),
+                bell: Bell::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
             };
             Ok((inbox, Arrived { packets, events }))
         });
@@ -102,7 +102,7 @@ impl Exchange {
         };
         let is_taken = inbox.packets.try_send(packet).is_ok();
         self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
-        inbox.ring();
+        inbox.bell.ring();
     }
 
     /// Hands on what the chains of a shard's stack have raised for others, and gives it what others' have raised for it.
@@ -116,7 +116,7 @@ impl Exchange {
             for inbox in &self.inboxes[others] {
                 let is_taken = inbox.events.try_send(event.clone()).is_ok();
                 self.lost.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
-                inbox.ring();
+                inbox.bell.ring();
             }
         }
         let mut any = false;
@@ -131,7 +131,7 @@ impl Exchange {
         let mut left = self.left.lock();
         left.extend(queues);
         self.left_count.store(left.len(), Ordering::Release);
-        self.inboxes.iter().for_each(Inbox::ring);
+        self.inboxes.iter().for_each(|inbox| inbox.bell.ring());
     }
 
     /// What other shards have left.
@@ -147,24 +147,6 @@ impl Exchange {
     /// Packets and events that found no room in the queues between shards.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl Inbox {
-    fn ring(&self) {
-        if !self.rings.swap(true, Ordering::AcqRel) {
-            // Only a full counter is an error, and that rings.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        }
-    }
-
-    /// What comes from here on rings again.
-    fn quiet(&self) {
-        if self.rings.load(Ordering::Acquire) {
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-            // After it was read, and by an exchange: who has seen it ring, and so has not rung, is seen here with what it sent.
-            self.rings.swap(false, Ordering::AcqRel);
-        }
     }
 }
 
@@ -194,7 +176,7 @@ impl ShardDevice {
     ) -> io::Result<ShardDevice> {
         let bell = epoll::create(CreateFlags::CLOEXEC)?;
         let inbox = &exchange.inboxes[usize::from(steering.index)];
-        epoll::add(&bell, &inbox.bell, EventData::new_u64(0), EventFlags::IN)?;
+        epoll::add(&bell, inbox.bell.counter(), EventData::new_u64(0), EventFlags::IN)?;
         Ok(ShardDevice {
             queues: vec![queue],
             steering,
@@ -250,13 +232,13 @@ impl Wire for ShardDevice {
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         self.is_full = false;
-        self.inbox().quiet();
+        self.inbox().bell.quiet();
         self.take_left()?;
         while let Ok(packet) = self.arrived.try_recv() {
             self.handed.push(packet);
             if self.handed.len() >= max / 2 {
                 // More may wait, which has rung already.
-                self.inbox().ring();
+                self.inbox().bell.ring();
                 break;
             }
         }
@@ -274,7 +256,7 @@ impl Wire for ShardDevice {
             }
             self.queues.iter_mut().for_each(|queue| queue.release());
         }
-        self.inbox().ring();
+        self.inbox().bell.ring();
         Ok(0)
     }
 
