@@ -15,6 +15,9 @@ mod exit;
 #[path = "../../../apps/cli/src/hex.rs"]
 mod hex;
 #[allow(dead_code, unreachable_pub)]
+#[path = "../../../apps/cli/src/output.rs"]
+mod output;
+#[allow(dead_code, unreachable_pub)]
 #[path = "../../../apps/cli/src"]
 mod cli {
     pub mod http;
