@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::exit::{Exit, Outcome};
-
 /// The text that waits for one reader, in bytes.
 const QUEUE_BYTES: usize = 1 << 20;
 /// The maximum time that the end of a command waits for its readers.
@@ -31,12 +29,12 @@ static ERROR: OnceLock<Queue> = OnceLock::new();
 
 /// From now on, both outputs are written by threads of their own. With `json`, standard output has objects, and a
 /// gap in it is reported as one.
-pub(crate) fn serve(json: bool) -> Outcome {
+pub(crate) fn serve(json: bool) -> io::Result<()> {
     start(&OUTPUT, Queue::new("standard output", json), io::stdout())?;
     start(&ERROR, Queue::new("standard error", false), io::stderr())
 }
 
-fn start(place: &'static OnceLock<Queue>, queue: Queue, out: impl Write + Send + 'static) -> Outcome {
+fn start(place: &'static OnceLock<Queue>, queue: Queue, out: impl Write + Send + 'static) -> io::Result<()> {
     let name = queue.name;
     if place.set(queue).is_err() {
         return Ok(());
@@ -47,7 +45,7 @@ fn start(place: &'static OnceLock<Queue>, queue: Queue, out: impl Write + Send +
         }
     };
     let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(write).map(drop).map_err(Exit::environment)
+    thread.spawn(write).map(drop)
 }
 
 /// Prints text, which may be a part of a line.
@@ -226,8 +224,8 @@ mod tests {
         let last: Vec<&str> = text.lines().skip(kept).collect();
         let gap = format!("{{\"event\":\"dropped\",\"lines\":{}}}", lines - kept);
         assert_eq!(last, [gap.as_str(), "after"]);
-        let most = 2 * QUEUE_BYTES / line.len();
-        assert!((most / 2..=most).contains(&kept), "{kept} lines");
+        let max_kept = 2 * QUEUE_BYTES / line.len();
+        assert!((max_kept / 2..=max_kept).contains(&kept), "{kept} lines");
     }
 
     #[test]

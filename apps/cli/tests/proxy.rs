@@ -312,3 +312,29 @@ fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
     log.read_to_string(&mut more).expect("its log");
     assert_eq!(more, "");
 }
+
+/// Without a word from the gateway, a session outlives it until its carriers are given up.
+#[test]
+fn clients_of_a_gateway_learn_at_once_that_a_signal_ends_it() {
+    let place = place(
+        "end",
+        "H gateway token phone --out token > clients && { H gateway --clients clients \
+         --allow server:80 --allow 10.77.0.2:80 --json > printed & echo $! > gateway; wait; \
+         echo $? > code; sleep 60; }",
+    );
+    let script = "until grep -q pin printed && grep -q Serving served; do sleep 0.05; done 2>/dev/null; \
+        PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); mkfifo held; sleep 100 > held & HOLDER=$!; \
+        H gateway cat server --pin $PIN --token token --to server:80 < held 2> errors & CAT=$!; \
+        until grep -q '\"connected\"' printed; do sleep 0.05; done; BEGAN=$(date +%s%N); \
+        kill -TERM $(cat gateway); wait $CAT || true; \
+        echo $(( ($(date +%s%N) - BEGAN) / 1000000 )); kill $HOLDER; cat printed";
+    let Some(output) = place.run(script) else { return };
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let took: u64 = printed
+        .lines()
+        .next()
+        .and_then(|line| line.parse().ok())
+        .unwrap_or_else(|| panic!("{output:?}"));
+    assert!(took < 3_000, "{took} ms: {printed}");
+    assert!(printed.contains("\"left\""), "{printed}");
+}

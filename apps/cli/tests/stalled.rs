@@ -13,7 +13,7 @@ const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const PIPE_BYTES: usize = 4096;
 const REQUESTS: usize = 100;
 /// The longest that a request, or the end, may take on a machine with other work.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The server, its outputs, and its address as its first line names it.
 fn server(arguments: &[&str], filter: &str) -> (Child, BufReader<ChildStdout>, ChildStderr, SocketAddr) {
@@ -43,9 +43,9 @@ fn end(child: &mut Child) -> Duration {
     let began = Instant::now();
     kill_process(Pid::from_child(child), Signal::TERM).expect("it runs");
     while child.try_wait().expect("a child").is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             child.kill().expect("it ends");
-            panic!("it was alive {PATIENCE:?} after SIGTERM");
+            panic!("it was alive {TIMEOUT:?} after SIGTERM");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -57,8 +57,8 @@ fn tunnel(proxy: SocketAddr, origin: &TcpListener) -> std::io::Result<()> {
     let SocketAddr::V4(to) = origin.local_addr()? else {
         panic!("IPv4")
     };
-    let mut client = TcpStream::connect_timeout(&proxy, PATIENCE)?;
-    client.set_read_timeout(Some(PATIENCE))?;
+    let mut client = TcpStream::connect_timeout(&proxy, TIMEOUT)?;
+    client.set_read_timeout(Some(TIMEOUT))?;
     let request = [
         &b"\x05\x01\x00\x05\x01\x00\x01"[..],
         &to.ip().octets(),

@@ -6,6 +6,7 @@
 //! place of its client and of all. When a session ends, so do its connections.
 
 use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -92,6 +93,41 @@ pub enum Event {
     },
 }
 
+/// The event in words, which may hold text of peers.
+impl Display for Event {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Accepted { client } => write!(f, "{client}: a session was accepted"),
+            Event::Refused { why } => write!(f, "a session was refused: {why}"),
+            Event::Connected {
+                client,
+                destination,
+                address,
+            } => write!(f, "{client}: {destination} at {address}"),
+            Event::Denied {
+                client,
+                destination,
+                reply,
+                why,
+            } => {
+                let destination = destination.as_ref().map(ToString::to_string);
+                let place = destination.as_deref().unwrap_or("a request");
+                write!(f, "{client}: {place} was denied ({}): {why}", reply.code())
+            }
+            Event::Ended {
+                client,
+                destination,
+                carried,
+                ..
+            } => {
+                let Carried { up, down } = carried;
+                write!(f, "{client}: {destination} has ended: {up} bytes up, {down} down")
+            }
+            Event::Left { client } => write!(f, "{client} has gone"),
+        }
+    }
+}
+
 /// What the tasks of a gateway share.
 struct Shared {
     config: GatewayConfig,
@@ -167,15 +203,14 @@ impl Shared {
         let _ = self.stopped.clone().changed().await;
     }
 
-    /// Logs an event, and reports it to whoever runs the gateway. As `Debug` prints it, text of peers is
-    /// escaped.
+    /// Logs an event in words, and reports it to the operator.
     fn report(&self, event: Event) {
         match event {
             Event::Accepted { .. } | Event::Refused { .. } | Event::Left { .. } => {
-                tracing::info!(gateway = ?event);
+                tracing::info!("{event}");
             }
             Event::Connected { .. } | Event::Denied { .. } | Event::Ended { .. } => {
-                tracing::debug!(gateway = ?event);
+                tracing::debug!("{event}");
             }
         }
         (self.report)(event);

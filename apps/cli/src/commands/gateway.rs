@@ -143,7 +143,7 @@ fn token(args: &TokenArgs) -> Outcome {
 }
 
 fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> Outcome {
-    output::serve(args.json)?;
+    output::serve(args.json).map_err(Exit::environment)?;
     let clients = Clients::read(&args.clients).map_err(Exit::input)?;
     if clients.is_empty() {
         let path = args.clients.display();
@@ -211,24 +211,22 @@ fn rules(path: &Path) -> Result<AllowList, Exit> {
 }
 
 fn report(event: &Event, json: bool) {
-    let (words, object): (String, Value) = match event {
-        Event::Accepted { client } => (
-            format!("{client}: a session was accepted"),
-            json!({ "event": "accepted", "client": &**client }),
-        ),
-        Event::Refused { why } => (
-            format!("a session was refused: {why}"),
-            json!({ "event": "refused", "why": why }),
-        ),
+    match json {
+        true => println!("{}", as_json(event)),
+        false => eprintln!("{event}"),
+    }
+}
+
+fn as_json(event: &Event) -> Value {
+    match event {
+        Event::Accepted { client } => json!({ "event": "accepted", "client": &**client }),
+        Event::Refused { why } => json!({ "event": "refused", "why": why }),
         Event::Connected {
             client,
             destination,
             address,
-        } => (
-            format!("{client}: {destination} at {address}"),
-            json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
-                    "address": address.to_string() }),
-        ),
+        } => json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
+                     "address": address.to_string() }),
         Event::Denied {
             client,
             destination,
@@ -236,34 +234,17 @@ fn report(event: &Event, json: bool) {
             why,
         } => {
             let destination = destination.as_ref().map(ToString::to_string);
-            let place = destination.as_deref().unwrap_or("a request");
-            (
-                format!("{client}: {place} was denied ({}): {why}", reply.code()),
-                json!({ "event": "denied", "client": &**client, "destination": destination,
-                        "reply": reply.code(), "why": why }),
-            )
+            json!({ "event": "denied", "client": &**client, "destination": destination,
+                    "reply": reply.code(), "why": why })
         }
         Event::Ended {
             client,
             destination,
             carried,
             end,
-        } => (
-            format!(
-                "{client}: {destination} has ended: {} bytes up, {} down",
-                carried.up, carried.down
-            ),
-            json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
-                    "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() }),
-        ),
-        Event::Left { client } => (
-            format!("{client} has gone"),
-            json!({ "event": "left", "client": &**client }),
-        ),
-    };
-    match json {
-        true => println!("{object}"),
-        false => eprintln!("{words}"),
+        } => json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
+                     "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() }),
+        Event::Left { client } => json!({ "event": "left", "client": &**client }),
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if args.capabilities {
             return capabilities(&options, args.json);
         }
-        output::serve(args.json)?;
+        output::serve(args.json).map_err(Exit::environment)?;
         let bus = open_process_bus();
         let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
         args.interact.listen(&bus)?;

@@ -134,7 +134,7 @@ pub(crate) fn run(command: &Command) -> Outcome {
 }
 
 fn serve(args: &Serve) -> Outcome {
-    output::serve(args.json)?;
+    output::serve(args.json).map_err(Exit::environment)?;
     let port = args.device.port(args.port, 7000)?;
     let mut endpoint = args.device.endpoint()?;
     let own = args.device.addresses().next();

@@ -74,7 +74,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    output::serve(args.json)?;
+    output::serve(args.json).map_err(Exit::environment)?;
     let port = args.device.port(args.port, 80)?;
     let addresses = args.device.addresses();
     let server = Server {

@@ -71,7 +71,7 @@ impl Opening {
         other: &str,
         json: bool,
     ) -> Result<Opening, Exit> {
-        output::serve(json)?;
+        output::serve(json).map_err(Exit::environment)?;
         args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => Waiting::open(&wait, code, other, json)
@@ -92,7 +92,7 @@ impl Opening {
         other: &str,
         json: bool,
     ) -> Result<Met, Exit> {
-        output::serve(json)?;
+        output::serve(json).map_err(Exit::environment)?;
         args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => {

@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    output::serve(args.json)?;
+    output::serve(args.json).map_err(Exit::environment)?;
     let gateway = args.gateway.gateway()?;
     let transports = match gateway.clone() {
         Some(gateway) => Transports::new().with_gateway(gateway),

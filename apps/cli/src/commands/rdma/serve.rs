@@ -76,7 +76,7 @@ struct Control {
 }
 
 pub(super) fn serve(args: &Serve) -> Outcome {
-    output::serve(args.json)?;
+    output::serve(args.json).map_err(Exit::environment)?;
     let mut endpoint = args.device.endpoint()?;
     endpoint.verbs().map_err(|error| failed(&error))?;
     let mut control = Control::open(args)?;

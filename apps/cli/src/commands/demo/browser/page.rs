@@ -146,7 +146,7 @@ fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
 
 /// Serves until this process is asked to end.
 fn serve(page: Dashboard) -> Outcome {
-    output::serve(false)?;
+    output::serve(false).map_err(Exit::environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Exit::environment)?.block_on(async {
         let interrupts = Interrupts::new()?;
