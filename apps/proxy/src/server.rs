@@ -127,10 +127,16 @@ impl Proxy {
         // Half of the connections are for clients that have asked for something. Networks share the other half; behind
         // loopback there is one alone, in which newcomers wait for a moment.
         let is_local = listeners.iter().all(|listener| {
-            listener.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback())
+            listener
+                .local_addr()
+                .is_ok_and(|address| address.ip().to_canonical().is_loopback())
         });
         let unproven = limits.connections.div_ceil(2);
-        let gate = Gate::new(if is_local { Shares::unshared(unproven) } else { Shares::new(unproven) });
+        let gate = Gate::new(if is_local {
+            Shares::unshared(unproven)
+        } else {
+            Shares::new(unproven)
+        });
         let (stopping, ending) = watch::channel(false);
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
