@@ -55,6 +55,10 @@ impl Programs {
         match self.0 {}
     }
 
+    pub(crate) fn was_late(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn lost_of(&self, _: u64, _: u16) -> Result<u64, KernelError> {
         match self.0 {}
     }

@@ -14,9 +14,9 @@ static PROGRAM: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
 pub(crate) fn fuzz(bytes: &[u8]) {
     show_and_read(&**PROGRAM, &bytes[..bytes.len().min(76)]);
     let text = String::from_utf8_lossy(bytes);
-    if let Ok(steps) = parse(&text) {
-        if let Ok(report) = run(PROGRAM.clone(), &text, &steps, false) {
-            let _ = report.explain("steps");
-        }
+    if let Ok(steps) = parse(&text)
+        && let Ok(report) = run(PROGRAM.clone(), &text, &steps, false)
+    {
+        let _ = report.explain("steps");
     }
 }
