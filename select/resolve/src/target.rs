@@ -89,7 +89,8 @@ fn label_in_ascii(label: &str) -> Result<String, String> {
     }
     if !label.is_ascii() {
         let made = Label::from_utf8(label).map_err(|_| "a label cannot be written in ASCII (RFC 5891)")?;
-        return Ok(made.to_ascii().to_ascii_lowercase());
+        // Letters of other scripts may stand for any character of ASCII (RFC 5895, 2).
+        return label_in_ascii(&made.to_ascii());
     }
     match label.chars().find(|&c| !is_common(c)) {
         Some(other) => Err(format!("a host's name has no character {other:?}")),
