@@ -83,8 +83,11 @@ const SUBJECTS: &[Subject] = &[
                     "long_stream::",
                     "--skip",
                     "bottleneck::",
+                    "--skip",
+                    "receive::the_window_grows",
                 ],
             ),
+            ("windows", &["{tests}", "-q", "receive::the_window_grows"]),
             (
                 "bottlenecks",
                 &["{tests}", "-q", "--test-threads", "1", "bottleneck::"],
