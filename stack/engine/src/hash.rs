@@ -11,7 +11,7 @@ use crate::state::Handle;
 /// What is known of handles.
 pub type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
 
-/// What is known of numbers that the engine gives out.
+/// The properties of numbers that the engine gives out.
 pub type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
 
 /// Hashes numbers that count up.

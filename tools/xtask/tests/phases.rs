@@ -107,7 +107,7 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// What root alone can do is no failure of an ordinary user's, whatever else it lacks.
+/// A test that takes root does not fail for an ordinary user, whatever else that user lacks.
 #[test]
 fn ebpf_is_required_of_root_alone() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo(CARGO)?;

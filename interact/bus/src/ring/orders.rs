@@ -83,7 +83,7 @@ fn a_consumer_that_sleeps_is_woken() {
         let rung = bell.clone();
         let (ring, mut consumer) = ring(Some(Arc::new(move || rung.notify())));
         let producer = thread::spawn(move || assert!(ring.push(&[1, 10])));
-        // Where it sleeps and is not woken, loom finds a deadlock. A wait may also end early.
+        // If it sleeps and is not woken, loom finds a deadlock. A wait may also end early.
         let words = loop {
             if let Some(words) = pop(&mut consumer) {
                 break words;

@@ -47,7 +47,7 @@ struct Stage {
     promised: u32,
     /// What the peer says in its data: how many packets of the message it got back.
     returned: u16,
-    /// What the peer states in its data to show that it receives.
+    /// The number that the peer states in its data to show that it receives.
     proof: u32,
 }
 

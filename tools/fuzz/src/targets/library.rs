@@ -23,7 +23,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     assert!(held <= file.len(), "{held} bytes of a file of {}", file.len());
 }
 
-/// What a right section begins with.
+/// A right section begins with these bytes.
 fn head() -> Vec<u8> {
     [&b"hawser\0\0"[..], &ABI.to_le_bytes()].concat()
 }

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .chooser(transports, gateway.clone(), args.json)
             .await?;
         if let Some(gateway) = gateway.clone() {
-            // What is wrong with it is in the log.
+            // Its fault is in the log.
             tokio::spawn(async move { gateway.prepare().await });
         }
         if let Some(chooser) = &chooser {

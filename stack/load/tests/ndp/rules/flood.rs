@@ -29,7 +29,7 @@ fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     }
     assert!(!stage.take().iter().any(is_turned_away));
     assert_eq!(stage.stack.contexts(), 1 + 8 + 100);
-    // What a flood has taken is free again: the application aborts what it has not answered.
+    // The places that a flood has taken are free again: the application aborts what it has not answered.
     let calls: Vec<Handle> = stage
         .notices
         .iter()
