@@ -114,8 +114,8 @@ pub(crate) fn set_panic_hook() {
             output::flush();
             std::process::exit(4);
         }
-        eprintln!("hawser: a bug in Hawser, please report it with what you did: {panic}");
-        eprintln!("{}", std::backtrace::Backtrace::capture());
+        eprint!("hawser: a bug in Hawser, please report it with what you did: {panic}\n");
+        eprint!("{}\n", std::backtrace::Backtrace::capture());
         output::flush();
         std::process::exit(70);
     }));
@@ -127,7 +127,8 @@ pub(crate) fn finish(outcome: Outcome) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
             if !exit.message.is_empty() {
-                eprintln!("hawser: {}", exit.message);
+                // A message may have several lines, which `eprintln!` would join.
+                eprint!("hawser: {}\n", exit.message);
             }
             ExitCode::from(exit.code)
         }
