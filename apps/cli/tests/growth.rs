@@ -97,9 +97,9 @@ fn fabric(hosts: usize) -> String {
     )
 }
 
-/// Twice the hosts are four times the pairs that call each other.
+/// Of twice the hosts, four times as many pairs may call each other; no work is done for a pair.
 #[test]
-fn setting_up_hosts_grows_with_their_pairs() {
+fn setting_up_hosts_grows_with_their_number() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("skipped: growth of scenarios: valgrind is not installed");
         return;
@@ -107,5 +107,5 @@ fn setting_up_hosts_grows_with_their_pairs() {
     let [one, two] = [100, 200].map(|hosts| counted("sim", &format!("fabric_{hosts}.toml"), &fabric(hosts)));
     let growth = two as f64 / one as f64;
     println!("hawser sim: twice the hosts, {growth:.2} times the work");
-    assert!(growth < 4.4, "twice the hosts are {growth:.1} times the work");
+    assert!(growth < 2.2, "twice the hosts are {growth:.1} times the work");
 }

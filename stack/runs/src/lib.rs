@@ -19,8 +19,10 @@ mod story;
 pub mod sweep;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub use hawser_picture::{Limits, Picture, Queue, Series, SignalField, Window};
 pub use hawser_sim::app::{Script, Side};
 pub use hawser_sim::map::{Edge, Map, Node};
 pub use hawser_sim::pcapng;
+use hawser_sim::scenario::Ends;
 use hawser_sim::scenario::units::{Span, Value};
 use hawser_sim::segment;
 pub use hawser_sim::shrink::Shrunk;
@@ -354,38 +357,70 @@ const PAIRS: u16 = 4791;
 
 /// The flows of a scenario, as a trace tells them apart.
 pub(crate) fn flows(scenario: &Scenario) -> Flows {
-    connections(scenario, |connection| connection.flow)
+    Flows::new(connections(scenario).map(|(flow, hosts, ends)| connection(scenario, flow, hosts, ends)))
+}
+
+/// The connection of a flow between these two hosts, with these ports as [`Flows::between`] has them.
+pub(crate) fn between(
+    scenario: &Scenario,
+    flow: usize,
+    hosts: [&str; 2],
+    ports: [u16; 2],
+) -> Option<Connection> {
+    let numbers = hosts.map(|name| scenario.host_number(name));
+    let of_hosts = connections(scenario)
+        .filter(|(of, ends, _)| *of == flow && ends.map(Some) == numbers)
+        .map(|(flow, hosts, ends)| connection(scenario, flow, hosts, ends));
+    Flows::new(of_hosts).between(flow, hosts, ports)
 }
 
 /// The same with a number of its own for each pair of hosts, as a picture tells them apart.
 pub(crate) fn pairs(scenario: &Scenario) -> Flows {
-    let of_pairs: Vec<_> = hawser_picture::pairs(scenario).collect();
-    connections(scenario, |connection| {
-        let names = connection.hosts.map(|host| &scenario.host[host].name);
-        let pair = (connection.flow, names[0], names[1]);
-        of_pairs
-            .iter()
-            .position(|of| *of == pair)
-            .unwrap_or(of_pairs.len())
-    })
-}
-
-fn connections(scenario: &Scenario, number: impl Fn(&hawser_sim::scenario::Connection) -> usize) -> Flows {
-    let connections = scenario.connections().unwrap_or_default();
-    Flows::new(connections.into_iter().map(|connection| {
-        let ends = [connection.client, connection.server].map(|mut end| {
-            if scenario.flow[connection.flow].works.is_some() {
-                end.set_port(PAIRS);
-            }
-            end
-        });
+    let numbers: BTreeMap<_, usize> = hawser_picture::pairs(scenario).zip(0..).collect();
+    Flows::new(connections(scenario).map(|(flow, hosts, ends)| {
+        let [from, to] = hosts.map(|host| &scenario.host[host].name);
+        let number = numbers.get(&(flow, from, to)).copied().unwrap_or(numbers.len());
         Connection {
-            flow: number(&connection),
-            hosts: connection.hosts.map(|host| scenario.host[host].name.clone()),
-            client: ends[0],
-            server: ends[1],
+            flow: number,
+            ..connection(scenario, flow, hosts, ends)
         }
     }))
+}
+
+fn connection(scenario: &Scenario, flow: usize, hosts: [usize; 2], ends: [SocketAddr; 2]) -> Connection {
+    let [client, server] = ends.map(|mut end| {
+        if scenario.flow[flow].works.is_some() {
+            end.set_port(PAIRS);
+        }
+        end
+    });
+    Connection {
+        flow,
+        hosts: hosts.map(|host| scenario.host[host].name.clone()),
+        client,
+        server,
+    }
+}
+
+/// By connection, and by pair of hosts that call: the flow, the two hosts and their addresses.
+fn connections(scenario: &Scenario) -> impl Iterator<Item = (usize, [usize; 2], [SocketAddr; 2])> {
+    let ends = scenario.ends().unwrap_or_default();
+    let of_flow = |(flow, ends)| -> Box<dyn Iterator<Item = _>> {
+        match ends {
+            Ends::Connections(connections) => {
+                let of = move |of: hawser_sim::scenario::Connection| (flow, of.hosts, [of.client, of.server]);
+                Box::new(connections.into_iter().map(of))
+            }
+            Ends::Calls(calling) => {
+                let pairs: Vec<_> = calling.pairs().collect();
+                Box::new(pairs.into_iter().map(move |(caller, server)| {
+                    let ends = [calling.callers[caller], calling.servers[server]];
+                    (flow, ends.map(|(host, _)| host), ends.map(|(_, address)| address))
+                }))
+            }
+        }
+    };
+    ends.into_iter().enumerate().flat_map(of_flow)
 }
 
 /// Finds where a packet of a run comes from, by its number in a capture of the run; the first is 1. Nothing when

@@ -131,7 +131,6 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
         flow: flow.map(|flow| flow.flow),
         ..Filter::default()
     };
-    let connections = super::flows(scenario);
     let connection = flow.and_then(|flow| {
         let FlowReport {
             flow: number,
@@ -140,7 +139,7 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
             ..
         } = flow;
         let [from, to] = flow.ends.as_deref()?.each_ref().map(|end| &end.host);
-        connections.between(*number, [from, to], [client_port.unwrap_or(0), *port])
+        super::between(scenario, *number, [from, to], [client_port.unwrap_or(0), *port])
     });
     let ends = || flow.and_then(|flow| flow.ends.as_deref()).into_iter().flatten();
     let failed = ends().filter_map(|end| end.failed).min_by(f64::total_cmp);

@@ -1,6 +1,5 @@
 //! Calls: an application that no connection carries.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,10 +174,10 @@ impl Calls {
         if let Some(file) = &self.trace {
             let key = path("trace");
             let traced = workload::parse_trace(&text("trace", file)?, &key, file)?;
-            let pairs: BTreeSet<(&String, &String)> = flow.pairs().collect();
+            let has_pair = flow.has_pair();
             for message in &traced {
                 let Traced { from, to, bytes, .. } = message;
-                if !pairs.contains(&(from, to)) {
+                if !has_pair(from, to) {
                     let message = format!("{file}: `{from}` calls `{to}`, and this flow has no such pair");
                     return Err(ScenarioError::new(key, message));
                 }

@@ -1,12 +1,12 @@
 //! What serde cannot see: names that refer to nothing, addresses used twice, numbers out of range.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::error::there_are;
 use super::{
-    At, Bytes, Closing, Delivery, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario, ScenarioError,
-    Span, Switch,
+    At, Bytes, Closing, Connection, Delivery, Ends, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario,
+    ScenarioError, Span, Switch,
 };
 use crate::paths::Graph;
 
@@ -34,6 +34,23 @@ const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
 pub(super) const FIRST_PORT: u16 = 7001;
 
 type Checked = Result<(), ScenarioError>;
+
+/// A scenario and the numbers of its hosts and switches by name, which are in the order of their table.
+struct Nodes<'a> {
+    scenario: &'a Scenario,
+    numbers: BTreeMap<&'a str, usize>,
+}
+
+impl Nodes<'_> {
+    fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    fn host(&self, name: &str) -> Option<usize> {
+        self.number(name)
+            .filter(|number| *number < self.scenario.host.len())
+    }
+}
 
 pub(super) fn check(scenario: &Scenario) -> Checked {
     if scenario.duration.0 == 0 {
@@ -66,10 +83,14 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     }
     check_hosts(&scenario.host)?;
     check_switches(scenario)?;
-    check_links(scenario)?;
-    check_changes(scenario)?;
+    let nodes = &Nodes {
+        scenario,
+        numbers: scenario.node_numbers(),
+    };
+    check_links(nodes)?;
+    check_changes(nodes)?;
     scenario.check_headroom()?;
-    check_flows(scenario)
+    check_flows(nodes)
 }
 
 const PROGRAM_HINT: &str = "the path of a .mtp or .so file, or the name of a built-in program";
@@ -106,10 +127,10 @@ fn check_hosts(hosts: &[Host]) -> Checked {
 
 /// Hosts and switches have names of their own.
 fn check_switches(scenario: &Scenario) -> Checked {
-    let mut names = BTreeSet::new();
+    let (hosts, mut names) = (scenario.host_numbers(), BTreeSet::new());
     for (i, switch) in scenario.switch.iter().enumerate() {
         let at = format!("switch[{i}].name");
-        if scenario.host_number(&switch.name).is_some() {
+        if hosts.contains_key(switch.name.as_str()) {
             return Err(ScenarioError::new(
                 at,
                 format!("`{}` is a host already", switch.name),
@@ -172,11 +193,11 @@ fn check_ports_of(switch: &Switch, path: &str) -> Checked {
     Ok(())
 }
 
-fn check_links(scenario: &Scenario) -> Checked {
-    let mut names = BTreeSet::new();
+fn check_links(nodes: &Nodes<'_>) -> Checked {
+    let (scenario, mut names) = (nodes.scenario, BTreeSet::new());
     for (i, link) in scenario.link.iter().enumerate() {
         for (end, name) in link.between.iter().enumerate() {
-            known_node(scenario, name, format!("link[{i}].between[{end}]"))?;
+            known_node(nodes, name, format!("link[{i}].between[{end}]"))?;
         }
         if link.between[0] == link.between[1] {
             let message = "a link needs two different ends";
@@ -211,18 +232,20 @@ fn check_rules(rules: &Rules, path: &str) -> Checked {
     Ok(())
 }
 
-fn check_changes(scenario: &Scenario) -> Checked {
+fn check_changes(nodes: &Nodes<'_>) -> Checked {
+    let scenario = nodes.scenario;
     let labels: Vec<String> = scenario.link.iter().map(Link::label).collect();
+    let known: BTreeSet<&String> = labels.iter().collect();
     for (i, at) in scenario.at.iter().enumerate() {
         if at.time > scenario.duration {
             let message = format!("{} is after the end, {}", at.time, scenario.duration);
             return Err(ScenarioError::new(format!("at[{i}].time"), message));
         }
         if let Some(node) = at.node() {
-            check_fall(scenario, at, node, i)?;
+            check_fall(nodes, at, node, i)?;
             continue;
         }
-        if !labels.contains(&at.link) {
+        if !known.contains(&at.link) {
             let error = ScenarioError::new(format!("at[{i}].link"), format!("no link `{}`", at.link));
             return Err(error.with_hint(there_are("links", &at.link, labels.iter().map(String::as_str))));
         }
@@ -241,13 +264,13 @@ fn check_changes(scenario: &Scenario) -> Checked {
 }
 
 /// A host or a switch goes down or comes up again, and has neither a name of a link nor rules.
-fn check_fall(scenario: &Scenario, at: &At, node: &str, i: usize) -> Checked {
+fn check_fall(nodes: &Nodes<'_>, at: &At, node: &str, i: usize) -> Checked {
     let rules = [&at.both, &at.forward, &at.backward];
     let is_more = at.host.is_some() && at.switch.is_some() || !at.link.is_empty();
     if at.host.is_some() {
-        known_host(scenario, node, format!("at[{i}].host"))?;
+        known_host(nodes, node, format!("at[{i}].host"))?;
     } else {
-        known_switch(scenario, node, format!("at[{i}].switch"))?;
+        known_switch(nodes, node, format!("at[{i}].switch"))?;
     }
     if is_more || rules.iter().any(|rules| **rules != Rules::default()) {
         let message = "a change is of a link, with its rules, or of a host, or of a switch";
@@ -260,7 +283,8 @@ fn check_fall(scenario: &Scenario, at: &At, node: &str, i: usize) -> Checked {
     Ok(())
 }
 
-fn check_flows(scenario: &Scenario) -> Checked {
+fn check_flows(nodes: &Nodes<'_>) -> Checked {
+    let scenario = nodes.scenario;
     let total = scenario
         .flow
         .iter()
@@ -286,19 +310,38 @@ fn check_flows(scenario: &Scenario) -> Checked {
         let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
         return Err(ScenarioError::new("flow", message));
     }
-    let (graph, numbers) = (Graph::of(scenario), scenario.host_numbers());
+    let graph = Graph::of(scenario);
     for (i, flow) in scenario.flow.iter().enumerate() {
-        check_flow(scenario, flow, (&graph, &numbers), &format!("flow[{i}]"))?;
+        check_flow(nodes, flow, &graph, &format!("flow[{i}]"))?;
     }
     check_ports(scenario)
 }
 
-/// The network of a scenario, and the numbers of its hosts.
-type Network<'a> = (&'a Graph, &'a BTreeMap<&'a str, usize>);
+/// A caller and a server of a flow that no path joins, or a host that would connect to itself.
+fn without_path(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph) -> Option<[usize; 2]> {
+    let (from, to) = (flow.from.names(), flow.to.names());
+    let number = |name: &String| nodes.number(name).unwrap_or(0);
+    if graph.joins_all(from.iter().chain(to).map(number)) {
+        let servers: BTreeSet<&String> = to.iter().collect();
+        let own = match flow.pairs {
+            Pairs::All => from.iter().find(|name| servers.contains(name)),
+            Pairs::Others => None,
+            Pairs::InOrder => from
+                .iter()
+                .zip(to)
+                .find(|(from, to)| from == to)
+                .map(|(from, _)| from),
+        };
+        return own.map(|name| [number(name); 2]);
+    }
+    let mut pairs = flow.pairs().map(|(from, to)| [number(from), number(to)]);
+    pairs.find(|[from, to]| from == to || !graph.reaches(*from, *to))
+}
 
-fn check_flow(scenario: &Scenario, flow: &Flow, (graph, numbers): Network<'_>, path: &str) -> Checked {
-    known_hosts(scenario, &flow.from, &format!("{path}.from"))?;
-    known_hosts(scenario, &flow.to, &format!("{path}.to"))?;
+fn check_flow(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph, path: &str) -> Checked {
+    let scenario = nodes.scenario;
+    known_hosts(nodes, &flow.from, &format!("{path}.from"))?;
+    known_hosts(nodes, &flow.to, &format!("{path}.to"))?;
     let lengths = [&flow.from, &flow.to].map(|hosts| hosts.names().len());
     if flow.pairs == Pairs::InOrder && lengths[0] != lengths[1] {
         let message = format!("{} hosts do not pair off with {}", lengths[0], lengths[1]);
@@ -308,11 +351,7 @@ fn check_flow(scenario: &Scenario, flow: &Flow, (graph, numbers): Network<'_>, p
         let error = ScenarioError::new(path, "no host connects to another one");
         return Err(error.with_hint("a flow has two different ends"));
     }
-    for (from, to) in flow.pairs() {
-        let [from, to] = [from, to].map(|name| numbers.get(name.as_str()).copied().unwrap_or(0));
-        if from != to && graph.reaches(from, to) {
-            continue;
-        }
+    if let Some([from, to]) = without_path(nodes, flow, graph) {
         let names = [from, to].map(|number| &scenario.host[number].name);
         let error = ScenarioError::new(path, format!("no path from `{}` to `{}`", names[0], names[1]));
         let hint = if from == to {
@@ -411,77 +450,112 @@ fn check_delivery(flow: &Flow, path: &str) -> Checked {
     Ok(())
 }
 
-/// A port that several connections go to has one listener: whoever shares it does so on purpose, and asks the same of it.
+/// The address and port of each endpoint of calls and of each server: a port that several connections go to has one
+/// listener, and flows that share it name it, and ask the same of it.
 fn check_ports(scenario: &Scenario) -> Checked {
     let (mut first, mut pairs) = (BTreeMap::new(), BTreeSet::new());
-    for connection in scenario.connections()? {
-        let ends = (connection.client, connection.server);
-        let flow = &scenario.flow[connection.flow];
-        // Ends that call each other are at ports of their own, which are looked at below.
-        let is_known = flow.calls.is_none() && connection.client.port() > 0;
-        if is_known && !pairs.insert(ends) {
-            let path = format!("flow[{}].client_port", connection.flow);
-            let (client, server) = ends;
-            let message = format!("a connection goes from {client} to {server} already");
-            return Err(ScenarioError::new(path, message));
-        }
-        let port = connection.server.port();
-        let path = || format!("flow[{}].port", connection.flow);
-        if port == 0 {
-            return Err(ScenarioError::new(path(), "port 0 is none"));
-        }
-        let before = *first.entry(connection.server).or_insert(connection.flow);
-        let other = &scenario.flow[before];
-        if flow.calls.is_some() {
-            // A host that calls has an endpoint at the same port.
-            let before = *first.entry(connection.client).or_insert(connection.flow);
-            if before != connection.flow {
-                let name = &scenario.host[connection.hosts[0]].name;
-                let message = format!("port {port} of `{name}` is taken already");
-                return Err(ScenarioError::new(path(), message).with_hint("calls have a port of their own"));
+    for (flow, ends) in scenario.ends()?.iter().enumerate() {
+        match ends {
+            Ends::Connections(connections) => {
+                for connection in connections {
+                    check_client_port(scenario, connection, &mut pairs)?;
+                    let before = *first.entry(connection.server).or_insert(flow);
+                    check_server_port(scenario, connection, before)?;
+                }
             }
-        }
-        let name = &scenario.host[connection.hosts[1]].name;
-        let taken = |hint: &str| {
-            let message = format!("port {port} of `{name}` is taken already");
-            Err(ScenarioError::new(path(), message).with_hint(hint))
-        };
-        let client = &scenario.host[connection.hosts[0]].name;
-        if connection.sharing > 1 && scenario.is_inside(client) {
-            let message =
-                format!("`{client}` is behind a translator, and who shares a port is known by its address");
-            return Err(ScenarioError::new(path(), message));
-        }
-        if connection.sharing > 1 && flow.open == Opening::Both {
-            return taken("a flow that both ends open has a port of its own");
-        }
-        if before != connection.flow && (flow.calls.is_some() || other.calls.is_some()) {
-            return taken("calls have a port of their own");
-        }
-        if before != connection.flow && (flow.port.is_none() || other.port.is_none()) {
-            return taken("flows share a port where each of them names it");
-        }
-        if connection.sharing > 1 && flow.receive_buffer != other.receive_buffer {
-            let path = format!("flow[{}].receive_buffer", connection.flow);
-            let message = format!(
-                "another one than that of flow[{before}], with which it shares port {port} of `{name}`"
-            );
-            return Err(ScenarioError::new(path, message).with_hint("a listener has one receive buffer"));
+            Ends::Calls(calling) => {
+                for (host, address) in calling.callers.iter().chain(&calling.servers) {
+                    check_not_zero(flow, *address)?;
+                    if *first.entry(*address).or_insert(flow) != flow {
+                        return Err(taken(scenario, flow, (*host, *address), CALLS_HINT));
+                    }
+                }
+            }
         }
     }
     Ok(())
 }
 
+const CALLS_HINT: &str = "calls have a port of their own";
+
+fn check_not_zero(flow: usize, server: SocketAddr) -> Checked {
+    match server.port() {
+        0 => Err(ScenarioError::new(format!("flow[{flow}].port"), "port 0 is none")),
+        _ => Ok(()),
+    }
+}
+
+/// Says that another flow has the port of a host.
+fn taken(
+    scenario: &Scenario,
+    flow: usize,
+    (host, address): (usize, SocketAddr),
+    hint: &str,
+) -> ScenarioError {
+    let (name, port) = (&scenario.host[host].name, address.port());
+    let message = format!("port {port} of `{name}` is taken already");
+    ScenarioError::new(format!("flow[{flow}].port"), message).with_hint(hint)
+}
+
+fn check_client_port(
+    scenario: &Scenario,
+    connection: &Connection,
+    pairs: &mut BTreeSet<[SocketAddr; 2]>,
+) -> Checked {
+    let Connection { client, server, .. } = *connection;
+    if client.port() > 0 && !pairs.insert([client, server]) {
+        let path = format!("flow[{}].client_port", connection.flow);
+        let message = format!("a connection goes from {client} to {server} already");
+        return Err(ScenarioError::new(path, message));
+    }
+    let client = &scenario.host[connection.hosts[0]].name;
+    if connection.sharing > 1 && scenario.is_inside(client) {
+        let message =
+            format!("`{client}` is behind a translator, and who shares a port is known by its address");
+        return Err(ScenarioError::new(
+            format!("flow[{}].port", connection.flow),
+            message,
+        ));
+    }
+    Ok(())
+}
+
+/// `before` is the first flow whose port the server's is.
+fn check_server_port(scenario: &Scenario, connection: &Connection, before: usize) -> Checked {
+    let number = connection.flow;
+    check_not_zero(number, connection.server)?;
+    let (flow, other) = (&scenario.flow[number], &scenario.flow[before]);
+    let server = (connection.hosts[1], connection.server);
+    let taken = |hint: &str| Err(taken(scenario, number, server, hint));
+    if connection.sharing > 1 && flow.open == Opening::Both {
+        return taken("a flow that both ends open has a port of its own");
+    }
+    if before != number && other.calls.is_some() {
+        return taken(CALLS_HINT);
+    }
+    if before != number && (flow.port.is_none() || other.port.is_none()) {
+        return taken("flows share a port where each of them names it");
+    }
+    if connection.sharing > 1 && flow.receive_buffer != other.receive_buffer {
+        let (name, port) = (&scenario.host[server.0].name, server.1.port());
+        let path = format!("flow[{number}].receive_buffer");
+        let message =
+            format!("another one than that of flow[{before}], with which it shares port {port} of `{name}`");
+        return Err(ScenarioError::new(path, message).with_hint("a listener has one receive buffer"));
+    }
+    Ok(())
+}
+
 /// One host, or several different ones.
-fn known_hosts(scenario: &Scenario, hosts: &Hosts, path: &str) -> Checked {
+fn known_hosts(nodes: &Nodes<'_>, hosts: &Hosts, path: &str) -> Checked {
     let names = hosts.names();
     if let [name] = names {
-        return known_host(scenario, name, path.to_owned()).map(|_| ());
+        return known_host(nodes, name, path.to_owned()).map(|_| ());
     }
     let mut numbers = BTreeSet::new();
     for (i, name) in names.iter().enumerate() {
         let path = format!("{path}[{i}]");
-        let number = known_host(scenario, name, path.clone())?;
+        let number = known_host(nodes, name, path.clone())?;
         if !numbers.insert(number) {
             let message = format!("`{name}` is in the list already");
             return Err(ScenarioError::new(path, message));
@@ -491,55 +565,59 @@ fn known_hosts(scenario: &Scenario, hosts: &Hosts, path: &str) -> Checked {
 }
 
 /// A host's number.
-fn known_host(scenario: &Scenario, name: &str, path: String) -> Result<usize, ScenarioError> {
-    if let Some(number) = scenario.host_number(name) {
+fn known_host(nodes: &Nodes<'_>, name: &str, path: String) -> Result<usize, ScenarioError> {
+    if let Some(number) = nodes.host(name) {
         return Ok(number);
     }
-    let names = scenario.host.iter().map(|host| host.name.as_str());
+    let names = nodes.scenario.host.iter().map(|host| host.name.as_str());
     let error = ScenarioError::new(path, format!("no host `{name}`"));
-    if scenario.node_number(name).is_some() {
+    if nodes.number(name).is_some() {
         return Err(error.with_hint(format!("`{name}` is a switch")));
     }
     Err(error.with_hint(there_are("hosts", name, names)))
 }
 
-fn known_switch(scenario: &Scenario, name: &str, path: String) -> Checked {
-    let names = scenario.switch.iter().map(|switch| switch.name.as_str());
+fn known_switch(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
+    let names = nodes.scenario.switch.iter().map(|switch| switch.name.as_str());
     if names.clone().any(|known| known == name) {
         return Ok(());
     }
     let error = ScenarioError::new(path, format!("no switch `{name}`"));
-    if scenario.host_number(name).is_some() {
+    if nodes.host(name).is_some() {
         return Err(error.with_hint(format!("`{name}` is a host")));
     }
     Err(error.with_hint(there_are("switches", name, names)))
 }
 
 /// An end of a link.
-fn known_node(scenario: &Scenario, name: &str, path: String) -> Checked {
-    if scenario.node_number(name).is_some() {
+fn known_node(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
+    if nodes.number(name).is_some() {
         return Ok(());
     }
-    let hosts = scenario.host.iter().map(|host| host.name.as_str());
-    if scenario.switch.is_empty() {
+    let hosts = nodes.scenario.host.iter().map(|host| host.name.as_str());
+    if nodes.scenario.switch.is_empty() {
         let error = ScenarioError::new(path, format!("no host `{name}`"));
         return Err(error.with_hint(there_are("hosts", name, hosts)));
     }
-    let switches = scenario.switch.iter().map(|switch| switch.name.as_str());
+    let switches = nodes.scenario.switch.iter().map(|switch| switch.name.as_str());
     let error = ScenarioError::new(path, format!("no host or switch `{name}`"));
     Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
+}
+
+/// The families of addresses that a flow may use, the preferred one first.
+pub(super) fn families(family: Option<u8>) -> &'static [u8] {
+    match family {
+        Some(6) => &[6],
+        Some(_) => &[4],
+        None => &[4, 6],
+    }
 }
 
 /// The client's and the server's address of a flow between two hosts that have these; nothing where they have none of
 /// one family.
 pub(super) fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAddr, IpAddr)> {
-    let families: &[u8] = match family {
-        Some(6) => &[6],
-        Some(_) => &[4],
-        None => &[4, 6],
-    };
     let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
-    let mut both = families
+    let mut both = families(family)
         .iter()
         .map(|family| Some((of(from, *family)?, of(to, *family)?)));
     both.find_map(|both| both)

@@ -1,16 +1,38 @@
-//! The connections that a scenario's flows make: from which host to which, between which addresses and ports.
+//! The ends of a scenario's flows: from which host to which, between which addresses and ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
-use super::check::addresses_of;
-use super::{Flow, Opening, Pairs, Scenario, ScenarioError};
+use super::check::{addresses_of, families};
+use super::{Flow, Hosts as Names, Opening, Pairs, Scenario, ScenarioError};
 
 /// The first port that a client has whose server's port is shared: below those that stacks give out by themselves.
 const FIRST_CLIENT_PORT: u16 = 20_001;
 
-/// A connection, and those that follow it from the same port to the same port (`again`); or a host and another one that
-/// it calls, both at the same port.
+/// The ends of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Connections, by clients, then by servers.
+    Connections(Vec<Connection>),
+    /// Hosts that call one another.
+    Calls(Calling),
+}
+
+/// The hosts of a flow of calls, each with the address at which it calls and is called. Its size grows with the hosts,
+/// and not with their pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calling {
+    /// The hosts that call.
+    pub callers: Vec<(usize, SocketAddr)>,
+    /// The hosts that are called.
+    pub servers: Vec<(usize, SocketAddr)>,
+    pairs: Pairs,
+    /// By caller: its own place among the servers, where it does not call itself.
+    own: Vec<Option<usize>>,
+}
+
+/// A connection, and those that follow it from the same port to the same port (`again`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The scenario's flow, counted from 0.
@@ -29,73 +51,62 @@ pub struct Connection {
     pub sharing: usize,
 }
 
+/// The hosts of a scenario as its flows name them.
+struct Hosts<'a> {
+    numbers: BTreeMap<&'a str, usize>,
+    addresses: Vec<Vec<IpAddr>>,
+}
+
+impl Hosts<'_> {
+    fn number(&self, name: &str) -> usize {
+        self.numbers.get(name).copied().unwrap_or(0)
+    }
+}
+
 impl Scenario {
-    /// All connections, in the order of the flows; in a flow by clients, then by servers.
+    /// The ends of all flows, in their order.
     ///
     /// # Errors
-    /// When two hosts have no addresses of one family, or ports run out.
-    pub fn connections(&self) -> Result<Vec<Connection>, ScenarioError> {
-        let numbers = self.host_numbers();
-        let addresses: Vec<Vec<IpAddr>> = self
-            .host
-            .iter()
-            .enumerate()
-            .map(|(number, host)| {
-                let addresses = host.parsed_addresses(number)?;
-                Ok(addresses.into_iter().map(|(address, _)| address).collect())
-            })
-            .collect::<Result<_, ScenarioError>>()?;
-        let mut all: Vec<Connection> = Vec::new();
-        let mut sharing = BTreeMap::<SocketAddr, usize>::new();
-        for ((flow, of), ports) in self.flow.iter().enumerate().zip(self.ports()) {
+    /// When hosts of a flow have no addresses of one family, or ports run out.
+    pub fn ends(&self) -> Result<Vec<Ends>, ScenarioError> {
+        let addresses = self.host.iter().enumerate().map(|(number, host)| {
+            let addresses = host.parsed_addresses(number)?;
+            Ok(addresses.into_iter().map(|(address, _)| address).collect())
+        });
+        let hosts = Hosts {
+            numbers: self.host_numbers(),
+            addresses: addresses.collect::<Result<_, ScenarioError>>()?,
+        };
+        let flows = self.flow.iter().enumerate().zip(self.ports());
+        let ends = flows.map(|((flow, of), ports)| {
             let path = format!("flow[{flow}]");
             let none = || ScenarioError::new(format!("{path}.port"), "there are no more ports");
             let ports = ports.ok_or_else(none)?;
-            let mut number = 0;
-            for (from, to) in of.pairs() {
-                let hosts = [from, to].map(|name| numbers.get(name.as_str()).copied().unwrap_or(0));
-                let ends = hosts.map(|host| &addresses[host][..]);
-                let (client, server) = addresses_of(ends, of.family).ok_or_else(|| {
-                    let message = format!("`{from}` and `{to}` have no addresses of one family");
-                    ScenarioError::new(&*path, message)
-                })?;
-                for place in 0..of.count {
-                    let port = if of.one_port {
-                        *ports.start()
-                    } else {
-                        *ports.start() + place as u16
-                    };
-                    let client_port = if let Some(first) = of.client_port {
-                        let port = u64::from(first) + place;
-                        u16::try_from(port).map_err(|_| {
-                            ScenarioError::new(format!("{path}.client_port"), "there are no more ports")
-                        })?
-                    } else if of.calls.is_some() || of.open == Opening::Both || of.again > 0 {
-                        port
-                    } else {
-                        0
-                    };
-                    let server = SocketAddr::new(server, port);
-                    if of.calls.is_none() {
-                        *sharing.entry(server).or_default() += 1;
-                    }
-                    all.push(Connection {
-                        flow,
-                        number,
-                        place,
-                        hosts,
-                        client: SocketAddr::new(client, client_port),
-                        server,
-                        sharing: 1,
-                    });
-                    number += 1;
-                }
+            match of.calls {
+                Some(_) => Calling::of(of, &hosts, *ports.start(), &path).map(Ends::Calls),
+                None => connections((flow, of), &hosts, &ports, &path).map(Ends::Connections),
             }
+        });
+        let mut ends = ends.collect::<Result<Vec<Ends>, ScenarioError>>()?;
+        self.share(&mut ends);
+        Ok(ends)
+    }
+
+    /// Tells connections to one address and port how many they are, and gives them ports to be known by.
+    fn share(&self, ends: &mut [Ends]) {
+        let connections = |ends: &Ends| match ends {
+            Ends::Connections(connections) => connections.iter().map(|of| of.server).collect(),
+            Ends::Calls(_) => Vec::new(),
+        };
+        let mut sharing = BTreeMap::<SocketAddr, usize>::new();
+        for server in ends.iter().flat_map(connections) {
+            *sharing.entry(server).or_default() += 1;
         }
-        let connect = all
-            .iter_mut()
-            .filter(|connection| self.flow[connection.flow].calls.is_none());
-        for (index, connection) in connect.enumerate() {
+        let all = ends.iter_mut().flat_map(|ends| match ends {
+            Ends::Connections(connections) => connections.iter_mut(),
+            Ends::Calls(_) => [].iter_mut(),
+        });
+        for (index, connection) in all.enumerate() {
             connection.sharing = sharing[&connection.server];
             // Who shares a listener is known by its own address.
             let chooses = self.flow[connection.flow].client_port.is_none();
@@ -103,7 +114,123 @@ impl Scenario {
                 connection.client.set_port(FIRST_CLIENT_PORT + index as u16);
             }
         }
-        Ok(all)
+    }
+}
+
+/// The connections of a flow.
+fn connections(
+    (flow, of): (usize, &Flow),
+    hosts: &Hosts<'_>,
+    ports: &RangeInclusive<u16>,
+    path: &str,
+) -> Result<Vec<Connection>, ScenarioError> {
+    let mut all = Vec::new();
+    for (from, to) in of.pairs() {
+        let numbers = [from, to].map(|name| hosts.number(name));
+        let addresses = numbers.map(|host| &hosts.addresses[host][..]);
+        let (client, server) = addresses_of(addresses, of.family).ok_or_else(|| {
+            let message = format!("`{from}` and `{to}` have no addresses of one family");
+            ScenarioError::new(path, message)
+        })?;
+        for place in 0..of.count {
+            let port = if of.one_port {
+                *ports.start()
+            } else {
+                *ports.start() + place as u16
+            };
+            let client_port = if let Some(first) = of.client_port {
+                let port = u64::from(first) + place;
+                u16::try_from(port).map_err(|_| {
+                    ScenarioError::new(format!("{path}.client_port"), "there are no more ports")
+                })?
+            } else if of.open == Opening::Both || of.again > 0 {
+                port
+            } else {
+                0
+            };
+            all.push(Connection {
+                flow,
+                number: all.len(),
+                place,
+                hosts: numbers,
+                client: SocketAddr::new(client, client_port),
+                server: SocketAddr::new(server, port),
+                sharing: 1,
+            });
+        }
+    }
+    Ok(all)
+}
+
+impl Calling {
+    fn of(flow: &Flow, hosts: &Hosts<'_>, port: u16, path: &str) -> Result<Calling, ScenarioError> {
+        let (from, to) = (flow.from.names(), flow.to.names());
+        let address = |name: &String, family: u8| {
+            let mut addresses = hosts.addresses[hosts.number(name)].iter();
+            addresses
+                .find(|address| address.is_ipv4() == (family == 4))
+                .copied()
+        };
+        // All hosts of the flow call by one family.
+        let mut lacking = BTreeSet::new();
+        let family = families(flow.family).iter().copied().find(|family| {
+            let lacks = from
+                .iter()
+                .chain(to)
+                .find(|name| address(name, *family).is_none());
+            lacking.extend(lacks);
+            lacks.is_none()
+        });
+        let family = family.ok_or_else(|| {
+            let names: Vec<String> = lacking.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("{} have no addresses of one family", names.join(" and "));
+            ScenarioError::new(path, message)
+        })?;
+        let at_port = |name: &String| {
+            let address = address(name, family)?;
+            Some((hosts.number(name), SocketAddr::new(address, port)))
+        };
+        let places: BTreeMap<&String, usize> = to.iter().zip(0..).collect();
+        let own = |name: &String| match flow.pairs {
+            Pairs::Others => places.get(name).copied(),
+            Pairs::All | Pairs::InOrder => None,
+        };
+        let calls = |name: &&String| to.len() > 1 || own(name).is_none();
+        let from = || from.iter().filter(calls);
+        Ok(Calling {
+            callers: from().filter_map(at_port).collect(),
+            servers: to.iter().filter_map(at_port).collect(),
+            pairs: flow.pairs,
+            own: from().map(own).collect(),
+        })
+    }
+
+    /// The number of hosts that a caller calls, at least 1; callers are counted from 0.
+    #[must_use]
+    pub fn target_count(&self, caller: usize) -> usize {
+        match (self.pairs, self.own.get(caller)) {
+            (_, None) => 0,
+            (Pairs::InOrder, Some(_)) => 1,
+            (_, Some(own)) => self.servers.len() - usize::from(own.is_some()),
+        }
+    }
+
+    /// The place among the servers of one of the hosts that a caller calls, in the order of the servers.
+    #[must_use]
+    pub fn target(&self, caller: usize, number: usize) -> usize {
+        match (self.pairs, self.own.get(caller).copied().flatten()) {
+            (Pairs::InOrder, _) => caller,
+            (_, Some(own)) if number >= own => number + 1,
+            _ => number,
+        }
+    }
+
+    /// All pairs of a caller and a server, by their places: as many as the product of both.
+    pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let targets = move |caller| {
+            (0..self.target_count(caller)).map(move |number| (caller, self.target(caller, number)))
+        };
+        (0..self.callers.len()).flat_map(targets)
     }
 }
 
@@ -119,6 +246,19 @@ impl Flow {
         let all = (0..from.len()).flat_map(move |client| (0..to.len()).map(move |server| (client, server)));
         all.filter(move |(client, server)| is_one(*client, *server))
             .map(move |(client, server)| (&from[client], &to[server]))
+    }
+
+    /// Tells whether one host connects to another one.
+    pub(crate) fn has_pair(&self) -> impl Fn(&String, &String) -> bool {
+        let places =
+            |hosts: &Names| -> BTreeMap<String, usize> { hosts.names().iter().cloned().zip(0..).collect() };
+        let (clients, servers, pairs) = (places(&self.from), places(&self.to), self.pairs);
+        move |from, to| match (clients.get(from), servers.get(to), pairs) {
+            (Some(_), Some(_), Pairs::All) => true,
+            (Some(_), Some(_), Pairs::Others) => from != to,
+            (Some(client), Some(server), Pairs::InOrder) => client == server,
+            _ => false,
+        }
     }
 
     /// How many connections it makes, one after the other included; of calls, how many hosts make some.

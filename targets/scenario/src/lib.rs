@@ -37,7 +37,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use calls::{Calls, Connecting};
-pub use connections::Connection;
+pub use connections::{Calling, Connection, Ends};
 pub use error::ScenarioError;
 pub use hosts::Hosts;
 pub use nat::Nat;
@@ -634,7 +634,7 @@ impl Scenario {
         self.host.iter().position(|host| host.name == name)
     }
 
-    /// The numbers of all hosts, for who asks for many.
+    /// The numbers of all hosts, for a caller that asks for many.
     #[must_use]
     pub fn host_numbers(&self) -> BTreeMap<&str, usize> {
         let names = self.host.iter().map(|host| host.name.as_str());
@@ -647,6 +647,14 @@ impl Scenario {
         let switch = || self.switch.iter().position(|switch| switch.name == name);
         self.host_number(name)
             .or_else(|| Some(self.host.len() + switch()?))
+    }
+
+    /// The numbers of all hosts and switches, for a caller that asks for many.
+    #[must_use]
+    pub fn node_numbers(&self) -> BTreeMap<&str, usize> {
+        let hosts = self.host.iter().map(|host| host.name.as_str());
+        let switches = self.switch.iter().map(|switch| switch.name.as_str());
+        hosts.chain(switches).zip(0..).collect()
     }
 }
 

@@ -71,6 +71,17 @@ impl Graph {
         from == to || !one.is_disjoint(other) || self.neighbours[from].contains(&to)
     }
 
+    /// Whether one part of the network joins all these nodes, so that each reaches each. Where none does, some may.
+    #[must_use]
+    pub fn joins_all(&self, mut nodes: impl Iterator<Item = usize>) -> bool {
+        let Some(first) = nodes.next() else {
+            return true;
+        };
+        let mut parts = self.parts[first].clone();
+        nodes.for_each(|node| parts.retain(|part| self.parts[node].contains(part)));
+        !parts.is_empty()
+    }
+
     /// The switch behind which a node is, where it has no other link, and which of the switch's ports leads to it. All
     /// paths to such a node are those to its switch, and that port.
     #[must_use]

@@ -532,6 +532,37 @@ fn more_switches_than_there_may_be_are_refused() {
 }
 
 #[test]
+fn more_links_and_changes_than_there_may_be_are_refused() {
+    let with = |links: usize, changes: usize| {
+        let links: String = (0..links)
+            .map(|n| format!("{{ between = ['a', 'b'], name = 'l{n}' }},"))
+            .collect();
+        let change = "{ time = '1ms', link = 'l0', state = 'up' },";
+        Scenario::parse(&format!(
+            "program = 'tcp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nlink = [{links}]\nat = [{}]\n\
+             flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }} }}]",
+            change.repeat(changes)
+        ))
+    };
+    assert!(with(10_000, 100_000).is_ok());
+    for (links, changes, expected) in [
+        (
+            10_001,
+            1,
+            "`link`: 10001 of them are more than the limit of 10000",
+        ),
+        (
+            1,
+            100_001,
+            "`at`: 100001 of them are more than the limit of 100000",
+        ),
+    ] {
+        let error = with(links, changes).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn cut_and_altered_files_never_panic() {
     let mut rng = crate::rng::Rng::new(1, "hostile");
     for cut in 0..SHORT.len() {

@@ -33,8 +33,8 @@ use crate::rng::Rng;
 use crate::run::Show;
 use crate::scenario::units::{Sizes, Value};
 use crate::scenario::{
-    Arrivals, Closing, Connection, Delivery, End, Flow, Link, Opening, Rules, Scenario, ScenarioError, Spray,
-    State,
+    Arrivals, At, Calling, Closing, Connection, Delivery, End, Ends as FlowEnds, Flow, Link, Opening, Rules,
+    Scenario, ScenarioError, Spray, State, Switch as ScenarioSwitch,
 };
 use crate::switch::{Directory, Spread, Switch};
 use crate::wire::SimWire;
@@ -127,8 +127,8 @@ pub(crate) enum Ends {
         caller: usize,
         /// Its number.
         host: usize,
-        /// The hosts that it calls.
-        peers: Vec<usize>,
+        /// Who calls whom in the flow.
+        calling: Rc<Calling>,
         /// The number of each host's application of the flow.
         agents: Rc<BTreeMap<usize, usize>>,
     },
@@ -199,15 +199,18 @@ fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, Value>) -> bo
     has && !params.keys().any(|param| *param == LINK_RATE)
 }
 
-/// The setting of the param for a host: the largest rate at which a link brings packets to it.
-fn link_rate(scenario: &Scenario, host: &str) -> Option<String> {
-    let rates = scenario.link.iter().flat_map(|link| {
-        let directions = [&link.backward, &link.forward].into_iter().zip(&link.between);
-        let towards = directions.filter(move |(_, end)| end.as_str() == host);
-        towards.filter_map(move |(towards, _)| towards.rate.or(link.both.rate))
-    });
-    let rate = rates.map(|rate| rate.0).max()?;
-    Some(format!("{LINK_RATE}={rate}"))
+/// By the name of a host or a switch: the largest rate at which a link brings packets to it.
+fn link_rates(scenario: &Scenario) -> BTreeMap<&str, u64> {
+    let mut rates = BTreeMap::new();
+    for link in &scenario.link {
+        for (towards, end) in [&link.backward, &link.forward].into_iter().zip(&link.between) {
+            if let Some(rate) = towards.rate.or(link.both.rate) {
+                let largest: &mut u64 = rates.entry(end.as_str()).or_default();
+                *largest = rate.0.max(*largest);
+            }
+        }
+    }
+    rates
 }
 
 fn add_hosts(
@@ -218,6 +221,7 @@ fn add_hosts(
     show: Option<Show>,
 ) -> Result<String, RunError> {
     let show = show.map(|show| Rc::new(RefCell::new(show)));
+    let rates = link_rates(scenario);
     let mut programs: BTreeMap<Instance, Arc<dyn Program>> = BTreeMap::new();
     let mut of_hosts: Vec<(&str, Arc<dyn Program>)> = Vec::new();
     for (number, host) in scenario.host.iter().enumerate() {
@@ -241,8 +245,9 @@ fn add_hosts(
             Ok::<_, RunError>(program)
         };
         let mut program = instance(settings.clone())?;
-        if let Some(fact) = link_rate(scenario, &host.name).filter(|_| asks_for_rate(&*program, &params)) {
-            program = instance([settings, vec![fact]].concat())?;
+        let rate = rates.get(host.name.as_str());
+        if let Some(rate) = rate.filter(|_| asks_for_rate(&*program, &params)) {
+            program = instance([settings, vec![format!("{LINK_RATE}={rate}")]].concat())?;
         }
         of_hosts.push((name, program.clone()));
         let addresses = host.parsed_addresses(number)?;
@@ -315,10 +320,10 @@ fn ports(scenario: &Scenario, depths: Option<&Depths>) -> Vec<Port> {
 }
 
 /// A direction of a link at the start, with what the switch gives that it leaves.
-fn profile_of(scenario: &Scenario, link: &Link, is_backward: bool) -> Profile {
+fn profile_of(switches: &BTreeMap<&str, &ScenarioSwitch>, link: &Link, is_backward: bool) -> Profile {
     let mut profile = Profile::default();
     let from = &link.between[usize::from(is_backward)];
-    if let Some(switch) = scenario.switch.iter().find(|switch| switch.name == *from) {
+    if let Some(switch) = switches.get(from.as_str()) {
         switch.apply(&mut profile);
     }
     link.both.apply(&mut profile);
@@ -331,6 +336,11 @@ fn profile_of(scenario: &Scenario, link: &Link, is_backward: bool) -> Profile {
     profile
 }
 
+fn switches(scenario: &Scenario) -> BTreeMap<&str, &ScenarioSwitch> {
+    let switches = scenario.switch.iter();
+    switches.map(|switch| (switch.name.as_str(), switch)).collect()
+}
+
 /// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.
 fn add_links(
     world: &mut World<Device>,
@@ -338,9 +348,7 @@ fn add_links(
     (seed, ports): (u64, &[Port]),
 ) -> Vec<(String, String, String)> {
     let mut pipes = Vec::new();
-    let hosts = scenario.host.iter().map(|host| host.name.as_str());
-    let switches = scenario.switch.iter().map(|switch| switch.name.as_str());
-    let numbers: BTreeMap<&str, usize> = hosts.chain(switches).zip(0..).collect();
+    let (switches, numbers) = (switches(scenario), scenario.node_numbers());
     for link in &scenario.link {
         let label = link.label();
         let ends = [0, 1].map(|end| numbers.get(link.between[end].as_str()).copied().unwrap_or(0));
@@ -349,7 +357,7 @@ fn add_links(
             Translator::new(rebinds.collect(), nat.moves)
         });
         for from in [0, 1] {
-            let profile = profile_of(scenario, link, from == 1);
+            let profile = profile_of(&switches, link, from == 1);
             let names = (&link.between[from], &link.between[1 - from]);
             let port = ports[ends[from]].clone();
             let of_pipe = format!("link/{label}/{}", names.0);
@@ -413,20 +421,24 @@ fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunE
 
 /// Works out what each change leaves a direction with, and schedules it.
 fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
+    let (switches, numbers) = (switches(scenario), scenario.node_numbers());
+    let mut of_links = BTreeMap::<&str, Vec<&At>>::new();
     for at in &scenario.at {
-        if let (Some(node), Some(state)) = (at.node(), at.state) {
-            let number = scenario.node_number(node).unwrap_or(0);
-            world.schedule_fall(START + at.time.into(), number, state == State::Up);
+        match (at.node(), at.state) {
+            (Some(node), Some(state)) => {
+                let number = numbers.get(node.as_str()).copied().unwrap_or(0);
+                world.schedule_fall(START + at.time.into(), number, state == State::Up);
+            }
+            _ => of_links.entry(&at.link).or_default().push(at),
         }
     }
     for (i, link) in scenario.link.iter().enumerate() {
-        let label = link.label();
-        let mut changes: Vec<_> = scenario.at.iter().filter(|at| at.link == label).collect();
+        let mut changes = of_links.remove(link.label().as_str()).unwrap_or_default();
         changes.sort_by_key(|at| at.time);
         for backward in [false, true] {
             let of = |forward, back| -> &Rules { if backward { back } else { forward } };
             let pipe = 2 * i + usize::from(backward);
-            let mut profile = profile_of(scenario, link, backward);
+            let mut profile = profile_of(&switches, link, backward);
             for at in &changes {
                 let time = START + at.time.into();
                 if let Some(state) = at.state {
@@ -449,13 +461,16 @@ fn add_flows(
     seed: u64,
     own: &mut OwnScript<'_>,
 ) -> Result<(), RunError> {
-    let connections = scenario.connections()?;
-    for (number, flow) in scenario.flow.iter().enumerate() {
-        let first = connections.partition_point(|connection| connection.flow < number);
-        let end = connections.partition_point(|connection| connection.flow <= number);
-        let connections = &connections[first..end];
-        calling::add(built, scenario, (number, flow), connections, seed);
-        for connection in connections.iter().filter(|_| flow.calls.is_none()) {
+    let ends = scenario.ends()?;
+    for ((number, flow), ends) in scenario.flow.iter().enumerate().zip(ends) {
+        let connections = match ends {
+            FlowEnds::Calls(calling) => {
+                calling::add(built, scenario, (number, flow), calling, seed);
+                continue;
+            }
+            FlowEnds::Connections(connections) => connections,
+        };
+        for connection in &connections {
             match flow.works {
                 Some(_) => working::add(built, flow, connection, seed),
                 None => add_connection(built, scenario, connection, seed, own),

@@ -8,7 +8,7 @@ use crate::app::calls::Ledger;
 use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::host::Host;
 use crate::report::{DirectionReport, FlowReport, MessagesReport, Times};
-use crate::scenario::Scenario;
+use crate::scenario::{Calling, Scenario};
 use crate::standing::{EndStanding, standing_of};
 
 /// The report of a host that calls.
@@ -16,7 +16,7 @@ pub(crate) fn flow_report(
     scenario: &Scenario,
     flow: &BuiltFlow,
     (ledger, caller, host): (&Ledger, usize, usize),
-    peers: &[usize],
+    calling: &Calling,
 ) -> FlowReport {
     let (tally, failures) = (ledger.tally(caller), ledger.faults(caller));
     let name = |host: usize| scenario.host[host].name.clone();
@@ -39,9 +39,9 @@ pub(crate) fn flow_report(
         flow: flow.flow,
         app: flow.app,
         from: name(host),
-        to: match peers {
-            [peer] => name(*peer),
-            _ => format!("{} hosts", peers.len()),
+        to: match calling.target_count(caller) {
+            1 => name(calling.servers[calling.target(caller, 0)].0),
+            hosts => format!("{hosts} hosts"),
         },
         port: flow.port,
         client_port: Some(flow.port),
@@ -69,7 +69,7 @@ pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStand
         ledger,
         caller,
         host,
-        peers,
+        calling,
         agents,
     } = &flow.ends
     else {
@@ -77,7 +77,8 @@ pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStand
     };
     let known = ledger.borrow();
     let call = known.oldest_or_last(*caller)?;
-    let server = known.server_host(call).or(peers.first().copied())?;
+    let first = || Some(calling.servers.get(calling.target(*caller, 0))?.0);
+    let server = known.server_host(call).or_else(first)?;
     let failed = known.failed_at(*caller);
     let of = |host: usize, side| {
         let host_of: &Host = built.host(host);

@@ -15,14 +15,14 @@ use crate::app::calls::{Caller, Ledger, Plan, Planned};
 use crate::build::{Built, BuiltFlow, Ends, START};
 use crate::rng::Rng;
 use crate::scenario::workload::Traced;
-use crate::scenario::{Arrivals, Calls, Connecting, Connection, Flow, Scenario, ScenarioError};
+use crate::scenario::{Arrivals, Calling, Calls, Connecting, Flow, Scenario, ScenarioError};
 
 /// Puts a flow's applications on its hosts.
 pub(crate) fn add(
     built: &mut Built,
     scenario: &Scenario,
     (number, flow): (usize, &Flow),
-    connections: &[Connection],
+    calling: Calling,
     seed: u64,
 ) {
     let Some(calls) = &flow.calls else {
@@ -31,15 +31,11 @@ pub(crate) fn add(
     let plan = plan(
         (scenario, built.flows.len()),
         (number, flow, calls),
-        connections,
+        &calling,
         seed,
     );
-    let addresses: BTreeMap<usize, SocketAddr> = plan
-        .callers
-        .iter()
-        .map(|caller| (caller.host, caller.address))
-        .chain(plan.servers.iter().copied())
-        .collect();
+    let ends = calling.callers.iter().chain(&calling.servers);
+    let addresses: BTreeMap<usize, SocketAddr> = ends.copied().collect();
     let (start, callers) = (plan.start, plan.callers.clone());
     let ledger = Rc::new(RefCell::new(Ledger::new(plan)));
     let mut agents = BTreeMap::new();
@@ -47,14 +43,8 @@ pub(crate) fn add(
         let agent = Agent::new(&ledger, host, address);
         agents.insert(host, built.host_mut(host).add_agent(agent));
     }
-    let agents = Rc::new(agents);
-    let mut called: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for connection in connections {
-        let [from, to] = connection.hosts;
-        called.entry(from).or_default().insert(to);
-    }
+    let (agents, calling) = (Rc::new(agents), Rc::new(calling));
     for (caller, Caller { host, address, .. }) in callers.into_iter().enumerate() {
-        let peers = called.get(&host).into_iter().flatten().copied();
         built.flows.push(BuiltFlow {
             flow: number,
             app: "calls",
@@ -65,7 +55,7 @@ pub(crate) fn add(
                 ledger: Rc::clone(&ledger),
                 caller,
                 host,
-                peers: peers.collect(),
+                calling: Rc::clone(&calling),
                 agents: Rc::clone(&agents),
             },
         });
@@ -76,36 +66,18 @@ pub(crate) fn add(
 fn plan(
     (scenario, trace): (&Scenario, usize),
     (number, flow, calls): (usize, &Flow, &Calls),
-    connections: &[Connection],
+    calling: &Calling,
     seed: u64,
 ) -> Plan {
-    let mut servers: Vec<(usize, SocketAddr)> = Vec::new();
-    let mut places = BTreeMap::new();
-    let mut targets: Vec<(usize, SocketAddr, Vec<usize>)> = Vec::new();
-    for Connection {
-        hosts,
-        client,
-        server,
-        ..
-    } in connections
-    {
-        let place = *places.entry(hosts[1]).or_insert_with(|| {
-            servers.push((hosts[1], *server));
-            servers.len() - 1
-        });
-        match targets.last_mut().filter(|(host, ..)| *host == hosts[0]) {
-            Some((.., places)) => places.push(place),
-            None => targets.push((hosts[0], *client, vec![place])),
-        }
-    }
     let numbers = scenario.host_numbers();
     let mut all = Vec::new();
     let mut of_hosts = BTreeMap::<&str, Vec<&Traced>>::new();
     for message in calls.traced.iter().flat_map(|traced| traced.iter()) {
         of_hosts.entry(&message.from).or_default().push(message);
     }
+    let places: BTreeMap<usize, usize> = calling.servers.iter().map(|(host, _)| *host).zip(0..).collect();
     let mut callers = Vec::new();
-    for (place, (host, address, targets)) in targets.into_iter().enumerate() {
+    for (place, (host, address)) in calling.callers.iter().copied().enumerate() {
         let (name, first) = (scenario.host[host].name.as_str(), all.len() as u32);
         if calls.traced.is_some() {
             let messages = of_hosts.get(name).into_iter().flatten();
@@ -119,7 +91,11 @@ fn plan(
             }));
         } else {
             let rng = &mut Rng::new(seed, &format!("flow/{number}.{place}/calls"));
-            all.extend(draw(calls, scenario.interval(calls, name), &targets, rng));
+            let targets = |rng: &mut Rng| {
+                let number = rng.below(calling.target_count(place) as u64);
+                calling.target(place, number as usize)
+            };
+            all.extend(draw(calls, scenario.interval(calls, name), targets, rng));
         }
         callers.push(Caller {
             host,
@@ -136,13 +112,18 @@ fn plan(
         connects_at_start: calls.connect == Connecting::AtStart,
         retry: Some(Duration::from(calls.retry)).filter(|retry| !retry.is_zero()),
         callers,
-        servers,
+        servers: calling.servers.clone(),
         calls: all,
     }
 }
 
 /// The calls of a host.
-fn draw(calls: &Calls, interval: Duration, targets: &[usize], rng: &mut Rng) -> Vec<Planned> {
+fn draw(
+    calls: &Calls,
+    interval: Duration,
+    server: impl Fn(&mut Rng) -> usize,
+    rng: &mut Rng,
+) -> Vec<Planned> {
     let mut next = Duration::ZERO;
     let limit = calls.at_most.map_or(u64::MAX, |limit| limit.0);
     let size = |rng: &mut Rng| match (&calls.distribution, calls.size) {
@@ -152,7 +133,7 @@ fn draw(calls: &Calls, interval: Duration, targets: &[usize], rng: &mut Rng) -> 
     let draw = |_| {
         let planned = Planned {
             due: next,
-            server: targets[rng.below(targets.len() as u64) as usize],
+            server: server(rng),
             size: size(rng),
         };
         let gap = match calls.arrivals {

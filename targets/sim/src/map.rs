@@ -47,7 +47,8 @@ impl Map {
     /// The map of a scenario.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Map {
-        let number = |name: &str| scenario.node_number(name).unwrap_or(0);
+        let numbers = scenario.node_numbers();
+        let number = |name: &str| numbers.get(name).copied().unwrap_or(0);
         let links: Vec<Edge> = scenario
             .link
             .iter()

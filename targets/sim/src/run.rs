@@ -185,10 +185,11 @@ impl Run {
             }
         }
         let watchers = Watchers::new(scenario, seed, resolve)?;
+        let numbers = scenario.node_numbers();
         let ends = built
             .pipes
             .iter()
-            .map(|(_, _, to)| scenario.node_number(to).unwrap_or(0));
+            .map(|(_, _, to)| numbers.get(to.as_str()).copied().unwrap_or(0));
         let packets = match &watchers {
             Some(watchers) => Some(watchers.seeing(ends.collect(), options.packets)),
             None => options.packets,
@@ -338,7 +339,8 @@ fn leak(host: &Host, after: Span) -> Option<String> {
 fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport]) -> Vec<String> {
     let bounds = &scenario.bounds;
     let mut failures = Vec::new();
-    let is_host = |name: &str| scenario.host_number(name).is_some();
+    let hosts = scenario.host_numbers();
+    let is_host = |name: &str| hosts.contains_key(name);
     let sent: u64 = links
         .iter()
         .filter(|link| is_host(&link.from))
@@ -511,10 +513,10 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
             ledger,
             caller,
             host,
-            peers,
+            calling,
             ..
         } => {
-            return callers::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), peers);
+            return callers::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), calling);
         }
         Ends::Works(ends) => return working::flow_report(scenario, built, flow, *ends),
     };

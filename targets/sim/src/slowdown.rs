@@ -233,21 +233,27 @@ struct Kinds<'a> {
     graph: Graph,
     /// By node: its links.
     links: Vec<Vec<usize>>,
+    numbers: BTreeMap<&'a str, usize>,
     known: BTreeMap<[usize; 2], Arc<str>>,
 }
 
 impl Kinds<'_> {
     fn of(scenario: &Scenario) -> Kinds<'_> {
         let nodes = scenario.host.len() + scenario.switch.len();
+        let numbers = scenario.node_numbers();
         let mut links = vec![Vec::new(); nodes];
         for (number, link) in scenario.link.iter().enumerate() {
-            let ends = link.between.iter().filter_map(|end| scenario.node_number(end));
+            let ends = link
+                .between
+                .iter()
+                .filter_map(|end| numbers.get(end.as_str()).copied());
             ends.for_each(|end| links[end].push(number));
         }
         Kinds {
             scenario,
             graph: Graph::of(scenario),
             links,
+            numbers,
             known: BTreeMap::new(),
         }
     }
@@ -277,7 +283,8 @@ impl Kinds<'_> {
             let Some(link) = link.map(|link| &scenario.link[*link]) else {
                 break;
             };
-            let is_forward = scenario.node_number(&link.between[0]) == Some(node);
+            let number = |end: &String| self.numbers.get(end.as_str()).copied();
+            let is_forward = number(&link.between[0]) == Some(node);
             let (own, next) = if is_forward {
                 (&link.forward, &link.between[1])
             } else {
@@ -285,7 +292,7 @@ impl Kinds<'_> {
             };
             let (rate, delay) = (own.rate.or(link.both.rate), own.delay.or(link.both.delay));
             text += &format!(" {rate:?} {delay:?}");
-            let Some(next) = scenario.node_number(next) else {
+            let Some(next) = number(next) else {
                 break;
             };
             node = next;

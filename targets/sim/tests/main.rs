@@ -9,6 +9,7 @@ mod fabric;
 mod falls;
 mod found;
 mod framed;
+mod limits;
 mod overhear;
 mod pauses;
 mod planted;

@@ -1,8 +1,10 @@
 //! What the papers say of the topologies, counted in the graphs.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use super::*;
+use crate::Ends;
 use crate::paths::Graph;
 
 /// A scenario with this topology, and a flow from the first host to the second.
@@ -292,7 +294,24 @@ fn hosts_pair_off_as_the_flow_says() {
         let flow = &scenario.flow[0];
         let pairs: Vec<String> = flow.pairs().map(|(from, to)| format!("{from} {to}")).collect();
         assert_eq!(flow.connections(), Some(pairs.len() as u64));
-        assert_eq!(scenario.connections()?.len(), pairs.len());
+        let [Ends::Connections(connections)] = &scenario.ends()?[..] else {
+            panic!("a flow of connections");
+        };
+        assert_eq!(connections.len(), pairs.len());
+        let calls = text.replace("bulk = { bytes = 1 }", "calls = { size = 1 }");
+        let calls = Scenario::parse(&calls)?;
+        let [Ends::Calls(calling)] = &calls.ends()?[..] else {
+            panic!("a flow of calls");
+        };
+        let name = |(host, _): (usize, SocketAddr)| &calls.host[host].name;
+        let called = calling.pairs().map(|(caller, server)| {
+            format!(
+                "{} {}",
+                name(calling.callers[caller]),
+                name(calling.servers[server])
+            )
+        });
+        assert_eq!(called.collect::<Vec<_>>(), pairs);
         Ok::<_, ScenarioError>(pairs)
     };
     let all = pairs("from = 'h[0-1]'\nto = ['h2', 'h3']").expect("all");
