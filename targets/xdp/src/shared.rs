@@ -29,7 +29,9 @@ impl Mapping {
     const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
     fn anonymous(len: usize) -> io::Result<Mapping> {
-        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        let mut flags = MapFlags::PRIVATE;
+        // Miri has no pages.
+        flags.set(MapFlags::POPULATE, !cfg!(miri));
         // SAFETY: a new mapping wherever the kernel likes.
         let at = unsafe { mmap_anonymous(ptr::null_mut(), len, Mapping::ACCESS, flags) }?;
         Mapping::of(at.cast(), len)
@@ -206,23 +208,22 @@ struct Ring<T> {
 
 impl<T: Entry> Ring<T> {
     fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Ring<T>> {
-        let Shape {
-            page,
-            offsets,
-            size,
-            buffer,
-        } = shape;
-        assert!(size.is_power_of_two());
-        let len = offsets.desc as usize + size as usize * size_of::<T>();
-        Ok(Ring {
-            memory: Mapping::of_file(socket, page, len)?,
-            offsets,
-            size,
-            buffer,
+        let len = shape.offsets.desc as usize + shape.size as usize * size_of::<T>();
+        Mapping::of_file(socket, shape.page, len).map(|memory| Ring::of(memory, shape))
+    }
+
+    /// The ring in a mapping, whose length is that of the shape.
+    fn of(memory: Mapping, shape: Shape) -> Ring<T> {
+        assert!(shape.size.is_power_of_two());
+        Ring {
+            memory,
+            offsets: shape.offsets,
+            size: shape.size,
+            buffer: shape.buffer,
             own: 0,
             other: 0,
             entries: PhantomData,
-        })
+        }
     }
 
     fn number(&self, offset: u64) -> &AtomicU32 {
@@ -339,5 +340,100 @@ impl<T: Entry> Consumer<T> {
     /// Lets the kernel use the places of what was taken.
     pub(crate) fn release(&self) {
         self.0.consumer().store(self.0.own, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u32 = 4;
+    const BUFFER: u32 = 64;
+
+    /// Both ends of a ring, whose indices begin shortly before they wrap. The memory stays mapped.
+    fn ends<T: Entry>() -> (Producer<T>, Consumer<T>) {
+        let offsets = XdpRingOffset {
+            producer: 0,
+            consumer: 64,
+            desc: 128,
+            flags: None,
+        };
+        let shape = Shape {
+            page: 0,
+            offsets,
+            size: SIZE,
+            buffer: BUFFER,
+        };
+        let len = 128 + SIZE as usize * size_of::<T>();
+        let memory = Mapping::anonymous(len).expect("memory");
+        let again = Mapping { at: memory.at, len };
+        // The pages end with the process: they belong to both ends.
+        let (one, other) = (Ring::of(memory, shape), Ring::of(again, shape));
+        let first = u32::MAX - 2;
+        one.producer().store(first, Ordering::Relaxed);
+        one.consumer().store(first, Ordering::Relaxed);
+        let at = |ring| Ring {
+            own: first,
+            other: first,
+            ..ring
+        };
+        (Producer(at(one)), Consumer(at(other)))
+    }
+
+    #[test]
+    fn what_is_put_into_a_ring_comes_out_once_in_order() {
+        let (mut producer, mut consumer) = ends::<XdpDesc>();
+        for round in 0..5 {
+            assert_eq!((producer.room(), producer.waiting()), (SIZE, 0));
+            for number in 0..SIZE {
+                producer.push(Piece {
+                    buffer: Buffer {
+                        index: round + number,
+                    },
+                    start: number,
+                    len: BUFFER - number,
+                    continues: number == 1,
+                });
+            }
+            assert!(consumer.pop().is_none(), "nothing is published");
+            producer.publish();
+            assert_eq!((producer.room(), consumer.waiting()), (0, SIZE));
+            for number in 0..SIZE {
+                let piece = consumer.pop().expect("an entry");
+                let found = (piece.buffer.index, piece.start, piece.len, piece.continues);
+                assert_eq!(found, (round + number, number, BUFFER - number, number == 1));
+            }
+            assert!(consumer.pop().is_none());
+            assert_eq!(producer.room(), 0, "nothing is released");
+            consumer.release();
+        }
+        std::mem::forget((producer, consumer));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is room")]
+    fn a_full_ring_takes_no_more() {
+        let (producer, consumer) = ends::<u64>();
+        let mut producer = std::mem::ManuallyDrop::new(producer);
+        std::mem::forget(consumer);
+        (0..=SIZE).for_each(|index| producer.push(Buffer { index }));
+    }
+
+    #[test]
+    fn pieces_are_read_within_their_buffers() {
+        let (mut buffers, mut all) = Buffers::new(BUFFER, 2).expect("memory");
+        let mut last = all.pop().expect("two");
+        buffers.write(&mut last).copy_from_slice(&[7; BUFFER as usize]);
+        let mut piece = Piece {
+            buffer: last,
+            start: 60,
+            len: 4,
+            continues: false,
+        };
+        assert_eq!(buffers.read(&piece), [7; 4]);
+        (piece.start, piece.len) = (60, u32::MAX);
+        assert_eq!(buffers.read(&piece), [7; 4]);
+        piece.start = u32::MAX;
+        assert_eq!(buffers.read(&piece), []);
     }
 }

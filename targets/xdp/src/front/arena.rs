@@ -107,3 +107,50 @@ impl Bell {
         let _ = self.ring.consume_raw();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    const LEN: usize = 64;
+
+    fn arena(memory: &mut [u64; LEN / 8]) -> Arena {
+        Arena {
+            first: NonNull::from(memory).cast(),
+            len: LEN,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_wherever_it_is() {
+        let mut memory = [u64::MAX; LEN / 8];
+        let mut arena = arena(&mut memory);
+        for at in [0, 3, LEN as u64 - 8] {
+            arena.put(at, &0x0102_0304_0506_0708_u64);
+            assert_eq!(arena.get(at), Some(0x0102_0304_0506_0708_u64));
+        }
+        arena.clear(3, 8);
+        assert_eq!(arena.bytes(2, 10), [6, 0, 0, 0, 0, 0, 0, 0, 0, 0xff]);
+        let word = arena.word(8).expect("a word");
+        word.store(5, Ordering::Relaxed);
+        assert_eq!(arena.get(8), Some(5_u64));
+    }
+
+    #[test]
+    fn places_beyond_it_are_not_there() {
+        let mut memory = [0; LEN / 8];
+        let mut arena = arena(&mut memory);
+        for (at, len) in [(57, 8), (64, 1), (65, 0), (u64::MAX, 1), (1, usize::MAX)] {
+            assert!(arena.bytes(at, len).is_empty(), "{len} bytes at {at}");
+        }
+        for at in [57, 64, u64::MAX - 3] {
+            arena.put(at, &u64::MAX);
+            arena.clear(at, 8);
+            assert_eq!((arena.get::<u64>(at), arena.word(at).is_none()), (None, true));
+        }
+        assert!(arena.word(4).is_none(), "no word begins there");
+        assert_eq!(memory, [0; LEN / 8]);
+    }
+}
