@@ -3,6 +3,7 @@
 mod files;
 mod hosts;
 mod listing;
+mod version;
 mod write_timeout;
 
 use std::ffi::OsStr;
@@ -20,7 +21,8 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderValue, RANGE,
+    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST, HeaderValue,
+    RANGE,
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -33,6 +35,7 @@ use files::{FileReader, Found};
 pub(crate) use hosts::Hosts;
 use hosts::Judged;
 use listing::Listing;
+use version::Version;
 use write_timeout::WriteTimeout;
 
 /// The maximum number of requests of one connection: nginx's `keepalive_requests`.
@@ -66,8 +69,8 @@ pub(crate) struct Served {
 }
 
 /// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it; `log`
-/// receives each request when its answer begins. After an error the stream is to be aborted: a client that
-/// does not read would keep what is under way.
+/// receives each request when its answer begins. After an error that is not [`is_of_request`], the stream is to
+/// be aborted: a client that does not read would keep what is under way.
 pub(crate) async fn serve_connection<S>(
     stream: S,
     root: Arc<Root>,
@@ -104,6 +107,11 @@ where
         .half_close(true)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, RESPONSE_TIMEOUT)), service)
         .await
+}
+
+/// Whether a connection ends because of a request that cannot be read; an answer to it may be under way.
+pub(crate) fn is_of_request(error: &hyper::Error) -> bool {
+    error.is_parse() || error.is_incomplete_message()
 }
 
 /// The response to one request, and what will be sent of its body.
@@ -154,10 +162,17 @@ fn resolve(path: &str) -> Option<PathBuf> {
 }
 
 fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
+    let version = Version::of(&file.metadata()?);
+    let tag = HeaderValue::from_str(&version.0).map_err(io::Error::other)?;
+    if let Some(status) = version.precondition(request.headers()) {
+        let (mut response, sent) = text(status, "");
+        response.headers_mut().insert(ETAG, tag);
+        return Ok((response, sent));
+    }
     let asked = request
         .headers()
         .get(RANGE)
-        .filter(|_| request.method() == Method::GET);
+        .filter(|_| request.method() == Method::GET && version.has_range(request.headers()));
     let asked = asked.and_then(|v| v.to_str().ok());
     let range = match asked.map_or(Asked::Everything, |v| byte_range(v, size)) {
         Asked::Everything => None,
@@ -173,7 +188,8 @@ fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Respo
     let mut response = Response::builder()
         .header(CONTENT_LENGTH, len)
         .header(CONTENT_TYPE, "application/octet-stream")
-        .header(ACCEPT_RANGES, "bytes");
+        .header(ACCEPT_RANGES, "bytes")
+        .header(ETAG, tag);
     if range.is_some() {
         let last = (first + len).saturating_sub(1);
         response = response
@@ -300,7 +316,8 @@ where
         .body(Empty::<Bytes>::new())
         .map_err(|e| GetError::Request(e.to_string()))?;
     let response = sender.send_request(request).await.map_err(GetError::Http)?;
-    if !response.status().is_success() {
+    // A part answers a request for a part (RFC 9110, 15.3.7), which this is not.
+    if !response.status().is_success() || response.status() == StatusCode::PARTIAL_CONTENT {
         return Err(GetError::Status(response.status()));
     }
     let mut body = response.into_body();

@@ -96,13 +96,15 @@ impl Interrupts {
         session: &Session,
         work: impl Future<Output = Outcome>,
     ) -> Outcome {
+        // It keeps its streams until the session is closed: a stream that is dropped ends as if all had been written.
+        let mut work = std::pin::pin!(work);
         tokio::select! {
             biased;
             exit = self.next() => {
                 let _ = tokio::time::timeout(FAREWELL, session.close(INTERRUPTED)).await;
                 Err(exit)
             }
-            done = work => done,
+            done = &mut work => done,
         }
     }
 }

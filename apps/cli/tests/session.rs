@@ -488,3 +488,39 @@ fn a_signal_ends_both_sides_and_leaves_no_part() {
         assert_eq!(left, 0, "no part is left");
     }
 }
+
+/// One end of `hawser cat` at this address.
+fn cat(arguments: &[&str], output: impl Into<Stdio>) -> Running {
+    let mut command = Command::new(HAWSER);
+    command
+        .args(["cat", "--insecure", "--code", "7-crossword-anvil"])
+        .args(arguments);
+    command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::null());
+    Running(command.spawn().expect("hawser starts"))
+}
+
+/// The peer of a `cat` that a signal ends has not received all, and learns it.
+#[test]
+fn an_interrupted_cat_is_not_taken_for_the_end_of_its_input() {
+    for (number, which) in [(2, Signal::INT), (15, Signal::TERM), (1, Signal::HUP)] {
+        let folder = Folder::new().expect("a folder");
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let address = free.expect("a port").to_string();
+        let copy = folder.join("copy");
+        let output = std::fs::File::create(&copy).expect("a file");
+        let mut receiver = cat(&["--listen", &address], output);
+        drop(receiver.0.stdin.take());
+        while TcpStream::connect(&address).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let mut sender = cat(&[&address], Stdio::null());
+        let mut input = sender.0.stdin.take().expect("its input");
+        input.write_all(&[7; 50_000]).expect("it is taken");
+        while std::fs::metadata(&copy).expect("the copy").len() < 50_000 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        signal(&sender, which);
+        assert_eq!(sender.0.wait().expect("it ends").code(), Some(128 + number));
+        assert_eq!(receiver.0.wait().expect("it ends").code(), Some(5), "{which:?}");
+    }
+}

@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn several_producers_lose_nothing_that_was_taken() {
         let (ring, mut consumer) = Ring::new(64, None);
-        let each = 20_000;
+        let each = if cfg!(miri) { 300 } else { 20_000 };
         let producers: Vec<_> = (0..3u64)
             .map(|who| {
                 let ring = ring.clone();
@@ -330,7 +330,7 @@ mod tests {
         let memory: Arc<dyn Memory> = Arc::new(words);
         let ring = Ring::create(memory.clone(), 4, None);
         let mut rng = fastrand::Rng::with_seed(1);
-        for _ in 0..10_000 {
+        for _ in 0..if cfg!(miri) { 300 } else { 10_000 } {
             let value = rng.u64(..);
             rng.choice(memory.words())
                 .expect("some")

@@ -272,12 +272,13 @@ fn cat(args: &CatArgs) -> Outcome {
             .iter()
             .for_each(|warning| eprintln!("hawser: warning: {warning}"));
         let interrupts = Interrupts::new()?;
-        let connected = async {
+        // It keeps its stream until the session is closed: a stream that is dropped ends as if all had been written.
+        let mut connected = std::pin::pin!(async {
             let stream = gateway.connect(&destination).await;
             let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
             exchange(stream).await
-        };
-        let done = interrupts.end(connected).await;
+        });
+        let done = interrupts.end(connected.as_mut()).await;
         // However it went, the gateway need not keep the session's place.
         let _ = tokio::time::timeout(GOODBYE, gateway.close()).await;
         done

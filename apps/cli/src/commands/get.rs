@@ -15,7 +15,8 @@ use crate::interrupt::Interrupts;
 use crate::progress;
 use crate::session::is_harmless;
 
-/// The maximum time that the end of a connection takes to reach the server after a failure.
+/// The time that the end of a connection has to reach the server. A server that keeps its own end open is not waited
+/// for.
 const PARTING: Duration = Duration::from_millis(200);
 
 /// Download a file over HTTP, over a transport program instead of the TCP of the kernel
@@ -46,26 +47,40 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let remote = resolve(&args.url, &args.device)?;
     args.device.refuse_own(remote.ip())?;
     runtime()?.block_on(async {
-        let interrupts = Interrupts::new()?;
-        let limit = Duration::from_secs(args.max_time);
-        match tokio::time::timeout(limit, download(args, &output, remote, &interrupts)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Exit::network(format!(
-                "gave up after {} s; see --max-time",
-                args.max_time
-            ))),
-        }
+        let limits = Limits {
+            interrupts: Interrupts::new()?,
+            seconds: args.max_time,
+            begin: Instant::now(),
+        };
+        download(args, &output, remote, &limits).await
     })
 }
 
-async fn download(args: &Args, path: &Path, remote: SocketAddr, interrupts: &Interrupts) -> Outcome {
+/// What ends a download before its time.
+struct Limits {
+    interrupts: Interrupts,
+    seconds: u64,
+    begin: Instant,
+}
+
+impl Limits {
+    /// Does a part of the work until it is done, or a signal or the time ends it.
+    async fn end<T>(&self, work: impl Future<Output = Result<T, Exit>>) -> Result<T, Exit> {
+        let left = Duration::from_secs(self.seconds).saturating_sub(self.begin.elapsed());
+        let late = |_| Exit::network(format!("gave up after {} s; see --max-time", self.seconds));
+        let limited = async { tokio::time::timeout(left, work).await.map_err(late)? };
+        self.interrupts.end(limited).await
+    }
+}
+
+async fn download(args: &Args, path: &Path, remote: SocketAddr, limits: &Limits) -> Outcome {
     let network = args.device.start()?;
     let begin = Instant::now();
     let connecting = async {
         let stream = network.connect(remote).await;
         stream.map_err(|e| Exit::network(format!("cannot connect to {remote}: {e}")))
     };
-    let stream = interrupts.end(connecting).await?;
+    let stream = limits.end(connecting).await?;
     let connect = begin.elapsed();
     let probe = stream.probe();
     let bar = progress::bytes(true, "", None);
@@ -99,7 +114,7 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr, interrupts: &Int
             other => Exit::network(other),
         })
     };
-    let total = match interrupts.end(got).await {
+    let total = match limits.end(got).await {
         Ok(total) => total,
         Err(exit) => {
             // The connection was dropped: the server is to learn it, and the user what is left.
@@ -133,7 +148,7 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr, interrupts: &Int
             })
         );
     }
-    network.drained(0, Duration::from_secs(2)).await;
+    network.drained(0, PARTING).await;
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::http::{Exposure, Hosts, Root, Sent, Served, serve_connection, with_causes};
+use crate::http::{Exposure, Hosts, Root, Sent, Served, is_of_request, serve_connection, with_causes};
 use crate::{output, signals};
 
 /// How often a connection's state is looked at for the log.
@@ -248,11 +248,15 @@ async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts
         move |served: Served| requests.borrow_mut().note(served)
     };
     let watched = place.watch(&mut stream);
-    let error = match place.hold(serve_connection(watched, root, hosts, log)).await {
-        Some(served) => served.err().map(|error| with_causes(&error)),
-        None => Some("nothing moved on it, and another connection needed its place".into()),
+    let (error, is_aborted) = match place.hold(serve_connection(watched, root, hosts, log)).await {
+        Some(Ok(())) => (None, false),
+        Some(Err(error)) => (Some(with_causes(&error)), !is_of_request(&error)),
+        None => {
+            let why = "nothing moved on it, and another connection needed its place";
+            (Some(why.to_owned()), true)
+        }
     };
-    if error.is_some() {
+    if is_aborted {
         stream.abort();
     }
     sampler.abort();

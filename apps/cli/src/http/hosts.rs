@@ -55,6 +55,10 @@ impl Hosts {
         if second.is_some() {
             return Judged::Bad;
         }
+        // A target of another scheme asks for another connection than this one (RFC 9110, 7.4).
+        if request.uri().scheme_str().is_some_and(|scheme| scheme != "http") {
+            return Judged::Another;
+        }
         if let Some(authority) = request.uri().authority() {
             return self.named(authority.host());
         }

@@ -195,27 +195,34 @@ async fn answer(shared: &Shared, request: Request<Incoming>, admitted: &Notify) 
     }
     let mut answer = match judged {
         Err(Refusal { status, why }) => text(status, why),
+        // The library sends no content in answer to HEAD.
         Ok(path) => match (request.method(), path) {
-            (&Method::GET, "state") => content(
+            (&Method::POST, "switch") => ordered(shared.switch(request).await),
+            (&Method::POST, "download") => ordered(shared.download(request).await),
+            (_, "switch" | "download") => not_allowed("POST"),
+            (&Method::GET | &Method::HEAD, "state") => content(
                 "application/json",
                 shared.feed.snapshot().data.as_bytes().to_vec(),
             ),
-            (&Method::GET, "events") => stream::answer(shared.feed.clone()),
-            (&Method::GET, path) => match pages::find(path) {
+            (&Method::GET | &Method::HEAD, "events") => stream::answer(shared.feed.clone()),
+            (&Method::GET | &Method::HEAD, path) => match pages::find(path) {
                 Some(page) => content(page.kind, page.content),
                 None => text(StatusCode::NOT_FOUND, "there is no such page"),
             },
-            (&Method::POST, "switch") => ordered(shared.switch(request).await),
-            (&Method::POST, "download") => ordered(shared.download(request).await),
-            _ => text(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "only GET, and POST of switches and downloads",
-            ),
+            _ => not_allowed("GET, HEAD"),
         },
     };
     answer
         .headers_mut()
         .extend(HEADERS.map(|(name, value)| (Some(name), value)));
+    answer
+}
+
+/// Says which methods a path has (RFC 9110, 15.5.6).
+fn not_allowed(methods: &'static str) -> Answer {
+    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, methods);
+    let methods = HeaderValue::from_static(methods);
+    answer.headers_mut().insert(header::ALLOW, methods);
     answer
 }
 
