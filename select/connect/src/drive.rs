@@ -247,8 +247,11 @@ impl Driver {
             }
         };
         let id = self.ids.remove(&task)?;
-        // One that was cancelled while it ended is no longer running.
-        self.running.remove(&id)?;
+        // One that was cancelled while it ended is no longer running, or runs anew in another task.
+        if self.running.get(&id)?.id() != task {
+            return None;
+        }
+        self.running.remove(&id);
         match result {
             Ok(stream) => {
                 self.ready.insert(id, stream);
