@@ -140,7 +140,7 @@ pub enum Event {
     Connected(CandidateId),
     /// The handshake that the request needs is done.
     Established(CandidateId),
-    /// An attempt failed; or, after it had won, the connection died before it was of use.
+    /// An attempt failed.
     Failed(CandidateId, Failure),
     /// Interfaces or addresses changed: what was learnt is worth nothing here, and what left by
     /// `gone` has failed.

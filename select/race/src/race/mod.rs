@@ -275,12 +275,7 @@ impl Race {
                 self.entrants[index].state = State::Failed(why);
                 actions.push(Action::Record(id, Outcome::Failed(why)));
             }
-            // It looked well and was not: the next race must not trust it (NEAT issue 126).
-            State::Won { .. } => {
-                self.entrants[index].state = State::Failed(why);
-                actions.push(Action::Record(id, Outcome::Failed(why)));
-            }
-            State::Waiting | State::Failed(_) | State::Out(_) => {}
+            State::Waiting | State::Won { .. } | State::Failed(_) | State::Out(_) => {}
         }
     }
 
