@@ -262,35 +262,65 @@ fn gateway_cat_leaves_no_session_behind() {
 #[test]
 fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
-    let token = folder.join("token");
+    clients(&folder);
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+    let warning = only_warning(&folder, closed.expect("a port"), &[]);
+    assert!(warning.contains("no session with the gateway"), "{warning}");
+}
+
+/// A gateway that listens, and whose certificate is not the one of the pin.
+#[test]
+fn a_gateway_of_another_pin_is_reported_once_at_the_start() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    clients(&folder);
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+    let at = free.expect("a port");
+    let mut gateway = Command::new(HAWSER)
+        .args(["gateway", "--json", "--listen", &at.to_string(), "--clients"])
+        .arg(folder.join("clients"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("hawser");
+    let mut output = BufReader::new(gateway.stdout.take().expect("a pipe"));
+    let mut listening = String::new();
+    output.read_line(&mut listening).expect("it says where");
+    let listening: serde_json::Value = serde_json::from_str(&listening).expect("an event");
+    let pin = listening["pin"].as_str().expect("a pin");
+    let other = format!("{}{}", if pin.starts_with('0') { '1' } else { '0' }, &pin[1..]);
+    let warning = only_warning(&folder, at, &["--gateway-pin", &other]);
+    gateway.kill().expect("it ends");
+    gateway.wait().expect("it ends");
+    assert!(warning.contains("no session with the gateway"), "{warning}");
+    assert!(warning.contains("invalid peer certificate"), "{warning}");
+}
+
+/// A token, and the file of a gateway's clients that names it.
+fn clients(folder: &hawser_temporary::Folder) {
     let made = Command::new(HAWSER)
         .args(["gateway", "token", "phone", "--out"])
-        .arg(&token)
+        .arg(folder.join("token"))
         .output()
         .expect("hawser");
     assert!(made.status.success(), "{made:?}");
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+    std::fs::write(folder.join("clients"), made.stdout).expect("a file");
+}
+
+/// What a proxy by this gateway logs: one line, before its first request, and no further one for two requests that
+/// fail.
+fn only_warning(folder: &hawser_temporary::Folder, gateway: SocketAddr, more: &[&str]) -> String {
     let mut proxy = Command::new(HAWSER)
-        .args([
-            "proxy",
-            "--listen",
-            "127.0.0.1:0",
-            "--over",
-            "gateway",
-            "--gateway",
-        ])
-        .arg(closed.expect("a port").to_string())
-        .arg("--gateway-token")
-        .arg(&token)
+        .args(["proxy", "--listen", "127.0.0.1:0", "--over", "gateway"])
+        .args(["--gateway", &gateway.to_string(), "--gateway-token"])
+        .arg(folder.join("token"))
+        .args(more)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("hawser");
     let mut log = BufReader::new(proxy.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    log.read_line(&mut line).expect("a warning");
-    assert!(line.contains(" WARN "), "{line}");
-    assert!(line.contains("no session with the gateway"), "{line}");
+    let mut warning = String::new();
+    log.read_line(&mut warning).expect("a warning");
+    assert!(warning.contains(" WARN "), "{warning}");
     let mut output = BufReader::new(proxy.stdout.take().expect("a pipe"));
     let mut listening = String::new();
     output.read_line(&mut listening).expect("it says where");
@@ -308,9 +338,10 @@ fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
     }
     proxy.kill().expect("it ends");
     proxy.wait().expect("it ends");
-    let mut more = String::new();
-    log.read_to_string(&mut more).expect("its log");
-    assert_eq!(more, "");
+    let mut further = String::new();
+    log.read_to_string(&mut further).expect("its log");
+    assert_eq!(further, "");
+    warning
 }
 
 /// Without a word from the gateway, a session outlives it until its carriers are given up.

@@ -267,7 +267,8 @@ fn reply(failure: Failure) -> Reply {
         | Failure::LessSecure
         | Failure::Connectionless
         | Failure::Cancelled
-        | Failure::NotStarted => Reply::Failure,
+        | Failure::NotStarted
+        | Failure::Stalled => Reply::Failure,
     }
 }
 

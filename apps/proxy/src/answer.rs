@@ -34,7 +34,8 @@ pub(crate) fn reply(error: &ConnectError) -> u8 {
         | Failure::LessSecure
         | Failure::Connectionless
         | Failure::Cancelled
-        | Failure::NotStarted => socks::GENERAL,
+        | Failure::NotStarted
+        | Failure::Stalled => socks::GENERAL,
     }
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn reply(error: &ConnectError) -> u8 {
 pub(crate) fn status(failure: Failure) -> (StatusCode, &'static str) {
     match failure {
         Failure::Refused => (StatusCode::BAD_GATEWAY, "connection_refused"),
-        Failure::Reset => (StatusCode::BAD_GATEWAY, "connection_terminated"),
+        Failure::Reset | Failure::Stalled => (StatusCode::BAD_GATEWAY, "connection_terminated"),
         Failure::Unreachable | Failure::InterfaceGone => {
             (StatusCode::BAD_GATEWAY, "destination_ip_unroutable")
         }

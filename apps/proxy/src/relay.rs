@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use hawser::select::{Connected, Duplex, Failure};
+use hawser::select::{Connected, Duplex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -31,12 +31,6 @@ pub(crate) struct Relayed {
     pub(crate) error: Option<io::Error>,
 }
 
-/// Which side of a relay failed.
-enum Broken {
-    From(io::Error),
-    To(io::Error),
-}
-
 /// Relays until both directions have ended, or one has broken. `early` is what the client sent ahead
 /// of the answer.
 ///
@@ -49,7 +43,6 @@ pub(crate) async fn relay(
     connected: Connected,
     half_open: Duration,
 ) -> Relayed {
-    let memory = connected.memory();
     let mut far = connected.stream;
     let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
     let is_half = AtomicBool::new(false);
@@ -59,12 +52,12 @@ pub(crate) async fn relay(
         let up = async {
             let ended = pump(early, from_client, to_far, &sent).await;
             is_half.store(true, Ordering::Relaxed);
-            ended.map_err(|broken| (true, broken))
+            ended
         };
         let down = async {
             let ended = pump(&[], from_far, to_client, &received).await;
             is_half.store(true, Ordering::Relaxed);
-            ended.map_err(|broken| (false, broken))
+            ended
         };
         let idle = async {
             let mut before = None;
@@ -82,19 +75,13 @@ pub(crate) async fn relay(
             ended = async { tokio::try_join!(up, down) } => ended,
             () = idle => {
                 let why = "one side had ended, and the other was idle";
-                Err((true, Broken::From(io::Error::new(io::ErrorKind::TimedOut, why))))
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
         }
     };
-    let received = received.into_inner();
     let error = match ended {
         Ok(((), ())) => None,
-        Err((is_up, broken)) => {
-            let is_far = is_up == matches!(broken, Broken::To(_));
-            let (Broken::From(error) | Broken::To(error)) = broken;
-            if is_far && received == 0 && error.kind() == io::ErrorKind::ConnectionReset {
-                memory.died(Failure::Reset);
-            }
+        Err(error) => {
             (Box::new(client) as Box<dyn Duplex>).abort();
             far.abort();
             Some(error)
@@ -102,7 +89,7 @@ pub(crate) async fn relay(
     };
     Relayed {
         sent: sent.into_inner(),
-        received,
+        received: received.into_inner(),
         error,
     }
 }
@@ -113,18 +100,18 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     count: &AtomicU64,
-) -> Result<(), Broken> {
+) -> io::Result<()> {
     if !early.is_empty() {
         forward(early, &mut to, count).await?;
     }
     loop {
-        let (buffer, length) = fill(&mut from).await.map_err(Broken::From)?;
+        let (buffer, length) = fill(&mut from).await?;
         if length == 0 {
             SPARE.set(Some(buffer));
             return match to.shutdown().await {
                 // It has ended the other direction, and has received all.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-                result => result.map_err(Broken::To),
+                result => result,
             };
         }
         let forwarded = forward(&buffer[..length], &mut to, count).await;
@@ -157,9 +144,9 @@ async fn fill(from: &mut (impl AsyncRead + Unpin)) -> io::Result<(Box<[u8]>, usi
     .await
 }
 
-async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &AtomicU64) -> Result<(), Broken> {
-    to.write_all(bytes).await.map_err(Broken::To)?;
-    to.flush().await.map_err(Broken::To)?;
+async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &AtomicU64) -> io::Result<()> {
+    to.write_all(bytes).await?;
+    to.flush().await?;
     count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     Ok(())
 }

@@ -55,6 +55,10 @@ fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Result<(), SpecErr
                 known_host(spec, hint, at(i, &format!("hints[{j}]")))?;
             }
         }
+        if service.mandatory.is_some_and(|key| key <= service::IPV6_HINT) {
+            let message = "a number of 6 or below; the record has other keys for these parameters";
+            return Err(SpecError::new(at(i, "mandatory"), message));
+        }
         let Some(data) = service::data(service, plan) else {
             let error = SpecError::new(at(i, "target"), "a target or a protocol that no record can hold");
             return Err(error.with_hint("labels of at most 63 bytes, protocols of 1 to 255"));

@@ -6,10 +6,11 @@ use crate::plan::Plan;
 use crate::spec::Service;
 
 /// Keys of parameters (RFC 9460, 14.3.2), in the order in which they must stand.
+const MANDATORY: u16 = 0;
 const ALPN: u16 = 1;
 const PORT: u16 = 3;
 const IPV4_HINT: u16 = 4;
-const IPV6_HINT: u16 = 6;
+pub(super) const IPV6_HINT: u16 = 6;
 
 /// A record's data; nothing where a text in it is too long or empty.
 pub(super) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
@@ -46,8 +47,18 @@ pub(super) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
         .port
         .map(|port| port.to_be_bytes().to_vec())
         .unwrap_or_default();
-    for (key, value) in [(ALPN, alpn), (PORT, port), (IPV4_HINT, ipv4), (IPV6_HINT, ipv6)] {
-        if !value.is_empty() {
+    let mandatory = service.mandatory.map(|key| key.to_be_bytes().to_vec());
+    let values = [
+        (MANDATORY, mandatory.unwrap_or_default()),
+        (ALPN, alpn),
+        (PORT, port),
+        (IPV4_HINT, ipv4),
+        (IPV6_HINT, ipv6),
+    ];
+    // The parameter that clients must understand is there, too (RFC 9460, 8); its value is empty.
+    let own = service.mandatory.map(|key| (key, Vec::new()));
+    for (key, value) in values.into_iter().chain(own) {
+        if !value.is_empty() || Some(key) == service.mandatory {
             bytes.extend(key.to_be_bytes());
             bytes.extend(u16::try_from(value.len()).ok()?.to_be_bytes());
             bytes.extend(value);

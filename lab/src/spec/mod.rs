@@ -225,6 +225,9 @@ pub struct Service {
     /// Addresses of the target, or hosts of the lab whose addresses it has.
     #[serde(default)]
     pub hints: Vec<String>,
+    /// The number of a parameter, above 6, that clients must understand to use the record.
+    #[serde(default)]
+    pub mandatory: Option<u16>,
 }
 
 impl Default for Service {
@@ -235,6 +238,7 @@ impl Default for Service {
             port: None,
             alpn: Vec::new(),
             hints: Vec::new(),
+            mandatory: None,
         }
     }
 }

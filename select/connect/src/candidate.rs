@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Protocol, SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -112,6 +112,15 @@ impl Duplex for TcpStream {
         }
     }
 
+    fn features(&self) -> Features {
+        let protocol = SockRef::from(self).protocol().ok().flatten();
+        Features {
+            multipath: protocol == Some(Protocol::MPTCP),
+            tunable: true,
+            ..Features::STREAM
+        }
+    }
+
     fn unacknowledged(&mut self) -> Option<u64> {
         let statistics = hawser_carrier_tcp::statistics(&SockRef::from(&*self));
         Some(statistics.queued + statistics.in_flight)
@@ -167,6 +176,8 @@ impl Duplex for PlainStream {
         Features {
             security,
             multipath,
+            // Associations of SCTP have heartbeats (RFC 9260, 8.3).
+            keep_alive: description.transport == "sctp",
             ..Features::STREAM
         }
     }

@@ -10,14 +10,16 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use hawser_race::{
-    Action, Candidate, CandidateId, Defeat, Event, Failure, Key, Knowledge, Question, Questions, Race,
+    Action, Candidate, CandidateId, Defeat, Event, Failure, Key, Knowledge, Outcome, Question, Questions,
+    Race,
 };
 use hawser_resolve::{Answer, Answers, Lookup, Resolver};
 use hawser_session_driver::{Change, surroundings};
 
 use super::found::Found;
 use super::interact::Seat;
-use super::racer::{Memory, Shared};
+use super::racer::Shared;
+use super::winner::{Report as Learn, Verdict, Winner};
 use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, Request, What};
 
 /// IPv4 addresses of one answer for which a translator's addresses are asked.
@@ -247,8 +249,11 @@ impl Driver {
             }
         };
         let id = self.ids.remove(&task)?;
-        // One that was cancelled while it ended is no longer running.
-        self.running.remove(&id)?;
+        // One that was cancelled while it ended is no longer running, or runs anew in another task.
+        if self.running.get(&id)?.id() != task {
+            return None;
+        }
+        self.running.remove(&id);
         match result {
             Ok(stream) => {
                 self.ready.insert(id, stream);
@@ -351,19 +356,43 @@ impl Driver {
             candidate: candidate.clone(),
             took: own,
         });
-        let memory = Memory {
-            shared: Arc::clone(&self.shared),
-            key,
-        };
         if let Some(reply) = self.reply.take() {
-            // Who has gone meanwhile wants no stream: it is closed.
+            let stream = Box::new(Winner::new(stream, self.learn(key, candidate.clone(), own)));
+            // A caller that has gone meanwhile wants no stream: it is closed.
             let _ = reply.send(Ok(Connected {
                 stream,
                 candidate,
                 took: now.since_origin(),
-                memory,
             }));
         }
+    }
+
+    /// Remembers and reports what its stream shows of a winner that connected within `took`.
+    fn learn(&self, key: Key, candidate: Description, took: Duration) -> Learn {
+        let (shared, began) = (Arc::clone(&self.shared), self.began);
+        let (destination, watcher) = (self.request.destination.clone(), self.request.watcher.clone());
+        Box::new(move |verdict| {
+            let candidate = candidate.clone();
+            let (outcome, what) = match verdict {
+                Verdict::Recovered => (Outcome::Won { took }, What::Won { candidate, took }),
+                Verdict::Failed(failure, why) => (
+                    Outcome::Failed(failure),
+                    What::Failed {
+                        candidate,
+                        failure,
+                        why,
+                    },
+                ),
+            };
+            shared.record(key.clone(), outcome);
+            tracing::debug!(%destination, "{what}");
+            if let Some(watcher) = &watcher {
+                watcher(Report {
+                    after: began.elapsed(),
+                    what,
+                });
+            }
+        })
     }
 
     fn lost(&mut self, defeat: &Defeat) {

@@ -33,6 +33,8 @@ pub struct Features {
     pub congestion_control: bool,
     /// An idle connection can be kept alive by the transport.
     pub keep_alive: bool,
+    /// [`Duplex::tune`] has an effect on its streams.
+    pub tunable: bool,
     /// A first message can leave with the handshake.
     pub zero_rtt: bool,
     /// ICMP errors that end nothing are reported.
@@ -56,6 +58,7 @@ impl Features {
         full_checksum: true,
         congestion_control: true,
         keep_alive: true,
+        tunable: false,
         zero_rtt: false,
         soft_errors: false,
         multipath: false,

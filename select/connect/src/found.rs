@@ -1,15 +1,15 @@
 //! Answers about names, made candidates.
 //!
 //! What a service record states (RFC 9460) is followed at the port of `https`: its target, which is asked
-//! for apart, its port, its order, and aliases; whoever asks for a stream to another port has not stated that
-//! it means a web origin, and of its records those about the destination itself count, host and port. What
-//! the destination itself has, without a record, comes last.
+//! for apart, its port, its order, and aliases. A request for a stream to another port may be for anything: of
+//! its records those about the destination itself count, host and port. Where records name other endpoints, the
+//! destination's own addresses without a record are a fallback, also those that came before the records.
 //!
 //! Hints (7.3) race at once, until the addresses are known: those that the addresses do not confirm are
 //! withdrawn.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use hawser_race::{self as race, CandidateId, Event, Question, rfc6724};
@@ -28,6 +28,8 @@ pub(super) struct Found {
     hints: Vec<(String, IpAddr, CandidateId)>,
     /// Addresses that are known, by host and whether they are of IPv6.
     known: BTreeMap<(String, bool), Vec<IpAddr>>,
+    /// Candidates at the destination itself that no record named when they were found.
+    own: Vec<CandidateId>,
     /// What the records name, best first.
     endpoints: Vec<Endpoint>,
 }
@@ -61,6 +63,7 @@ impl Found {
             candidates,
             hints,
             known: BTreeMap::new(),
+            own: Vec::new(),
             endpoints,
         }
     }
@@ -95,7 +98,7 @@ impl Found {
                 question,
                 why: error.failure(),
             }],
-            Ok(records) if question == Question::Service => vec![self.services(&records.services)],
+            Ok(records) if question == Question::Service => self.services(&records.services),
             Ok(records) if self.is_translated(&answer.host) => vec![self.translated(&records)],
             Ok(records) => self.addresses(&answer.host, question, &records),
         }
@@ -144,12 +147,13 @@ impl Found {
         self.destination.host().trim_end_matches('.')
     }
 
-    fn services(&mut self, services: &Services) -> Event {
+    fn services(&mut self, services: &Services) -> Vec<Event> {
         self.endpoints = self.named(services);
+        let ranks = self.ranks();
         let mut candidates = Vec::new();
         for endpoint in self.endpoints.clone() {
             // What is known already at the destination itself is raced already.
-            let is_own = endpoint.host == self.own_host() && endpoint.port == self.destination.port();
+            let is_own = self.is_own(&endpoint);
             for is_ipv6 in [true, false] {
                 let known = self.known.get(&(endpoint.host.clone(), is_ipv6)).cloned();
                 let hints = || endpoint.service.iter().flat_map(Service::hints);
@@ -167,15 +171,67 @@ impl Found {
                 }
             }
         }
-        Event::Found {
+        let found = Event::Found {
             question: Some(Question::Service),
             candidates,
+        };
+        if ranks.is_empty() {
+            vec![found]
+        } else {
+            vec![Event::Ranked(ranks), found]
         }
+    }
+
+    /// What the records state of candidates at the destination itself that came before them.
+    fn ranks(&self) -> Vec<(CandidateId, Option<hawser_race::Service>)> {
+        let ranked = |&id: &CandidateId| {
+            let candidate = self.candidate(id)?;
+            let record = self
+                .endpoints
+                .iter()
+                .find(|endpoint| self.is_own(endpoint) && self.offers(endpoint, candidate));
+            let rank = record.and_then(|endpoint| endpoint.rank);
+            (rank.is_some() || self.is_elsewhere()).then_some((id, rank))
+        };
+        self.own.iter().filter_map(ranked).collect()
+    }
+
+    /// Whether a record about the destination itself names this candidate.
+    fn offers(&self, endpoint: &Endpoint, candidate: &Candidate) -> bool {
+        let Ok(address) = candidate.description.remote.parse::<SocketAddr>() else {
+            return false;
+        };
+        self.transports
+            .iter()
+            .flat_map(|transport| transport.to_address(address, endpoint.service.as_ref()))
+            .any(|offered| offered.description == candidate.description)
+    }
+
+    fn is_own(&self, endpoint: &Endpoint) -> bool {
+        endpoint.host == self.own_host() && endpoint.port == self.destination.port()
+    }
+
+    /// Whether records name other endpoints than the destination itself.
+    fn is_elsewhere(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| !self.is_own(endpoint))
+    }
+
+    /// Whether a transport of the request can use the endpoint, by what its record lists.
+    fn is_of_use(&self, endpoint: &Endpoint) -> bool {
+        let families: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+        families.into_iter().any(|address| {
+            let address = SocketAddr::new(address, endpoint.port);
+            self.transports.iter().any(|transport| {
+                !transport
+                    .to_address(address, endpoint.service.as_ref())
+                    .is_empty()
+            })
+        })
     }
 
     /// The endpoints that records name.
     fn named(&self, services: &Services) -> Vec<Endpoint> {
-        let (own, port) = (self.own_host(), self.destination.port());
+        let port = self.destination.port();
         let is_https = port == HTTPS || self.transports.iter().any(|transport| transport.is_https());
         let mut endpoints: Vec<Endpoint> = Vec::new();
         for service in &services.services {
@@ -189,9 +245,8 @@ impl Found {
                 }),
                 service: Some(service.clone()),
             };
-            let is_own = endpoint.host == own && endpoint.port == port;
             let may_be_followed = is_https && (endpoint.port == HTTPS || endpoint.port >= FIRST_PORT);
-            if is_own || may_be_followed {
+            if (self.is_own(&endpoint) || may_be_followed) && self.is_of_use(&endpoint) {
                 endpoints.push(endpoint);
             }
         }
@@ -210,9 +265,7 @@ impl Found {
                 rank: Some(rank),
             });
         }
-        let is_choice = endpoints
-            .iter()
-            .any(|endpoint| endpoint.host != own || endpoint.port != port);
+        let is_choice = endpoints.iter().any(|endpoint| !self.is_own(endpoint));
         endpoints
             .iter_mut()
             .filter_map(|endpoint| endpoint.rank.as_mut())
@@ -286,6 +339,10 @@ impl Found {
                     return all;
                 };
                 (entrant.rank, entrant.service) = (rank, endpoint.rank);
+                if endpoint.rank.is_none() {
+                    entrant.is_fallback = self.is_elsewhere();
+                    self.own.push(entrant.id);
+                }
                 all.push((destination.address, entrant));
             }
         }
@@ -384,7 +441,8 @@ mod tests {
         let events = found.answered(answer(Question::Ipv4, &["192.0.2.1", "192.0.2.9"], Vec::new()));
         assert_eq!(events[0], Event::Withdrawn(vec![CandidateId(1)]));
         let late = found.answered(answer(Question::Service, &[], services));
-        assert_eq!(remotes(&late[0]).len(), 0, "hints that come late are no news");
+        let found = late.last().expect("an event");
+        assert_eq!(remotes(found).len(), 0, "hints that come late are no news");
     }
 
     /// The order that the race has of what an event brings, best first.
@@ -439,6 +497,50 @@ mod tests {
             ranks(&events[0]),
             [at("192.0.2.4:8444", Some(2)), at("192.0.2.4:443", None)]
         );
+    }
+
+    /// RFC 9460, 3: the destination's own addresses are a fallback, whether they come before the records or after.
+    #[test]
+    fn own_addresses_are_a_fallback_where_records_name_others() {
+        let fallbacks = |event: &Event| match event {
+            Event::Found { candidates, .. } => candidates.iter().map(|one| one.is_fallback).collect(),
+            other => panic!("{other:?}"),
+        };
+        let own = || about("www.example", Question::Ipv4, &["192.0.2.1"]);
+        let records = |services| answer(Question::Service, &[], services);
+        let elsewhere = || vec![service("pool.example.", None, [192, 0, 2, 3])];
+
+        let mut early = found();
+        let before: Vec<bool> = fallbacks(&early.answered(own())[0]);
+        let ranks = early.answered(records(elsewhere())).swap_remove(0);
+        assert_eq!(before, [false]);
+        assert_eq!(ranks, Event::Ranked(vec![(CandidateId(0), None)]));
+
+        let mut late = found();
+        late.answered(records(elsewhere()));
+        let after: Vec<bool> = fallbacks(&late.answered(own())[0]);
+        assert_eq!(after, [true]);
+
+        // A record about the destination itself gives its addresses their place among the others.
+        let mut both = found();
+        both.answered(own());
+        let mut services = elsewhere();
+        services.push(service("www.example.", None, [192, 0, 2, 1]));
+        let ranks = both.answered(records(services)).swap_remove(0);
+        let rank = race::Service {
+            encrypted_hello: false,
+            priority: 1,
+            is_choice: true,
+        };
+        assert_eq!(ranks, Event::Ranked(vec![(CandidateId(0), Some(rank))]));
+
+        // An endpoint that no transport of the request can use leaves them what they are.
+        let mut unusable = elsewhere();
+        (unusable[0].alpn, unusable[0].no_default_alpn) = (vec!["h3".to_owned()], true);
+        let mut other = found();
+        other.answered(records(unusable));
+        let after: Vec<bool> = fallbacks(&other.answered(own())[0]);
+        assert_eq!(after, [false]);
     }
 
     /// RFC 9460, 2.4.2 and 3: an alias leads to another host, with records of its own or without.

@@ -22,7 +22,7 @@
 //! * [`listener`]: the other end, which accepts streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
-//!   candidates
+//!   candidates; `winner`: what is learnt of a stream that won
 //!
 //! The machine itself is [`hawser_race`], names are [`hawser_resolve`].
 //!
@@ -49,6 +49,7 @@ mod racer;
 mod report;
 mod towards;
 pub mod transports;
+mod winner;
 
 pub use candidate::{Attempt, AttemptError, Candidate, Connect, Description, Duplex, Transport};
 use delegate::delegate;
@@ -58,6 +59,6 @@ pub use features::{About, Features, Opening, SharedStreams, Streams, Tuning};
 pub use hawser_race::{Connectionless, Failure, Family, Handshake, Profile, Security};
 pub use hawser_resolve::Service;
 pub use policies::{Chosen, Policies, PolicyError, Ranked};
-pub use racer::{Connected, Memory, OpenError, Racer, Request};
+pub use racer::{Connected, OpenError, Racer, Request};
 pub use report::{Report, Watcher, What};
 pub use towards::{endpoint, towards};

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
-use hawser_race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
+use hawser_race::{Cache, Connectionless, Key, Limits, Outcome, Profile, Security, Snapshot};
 use hawser_resolve::{Config, ConfigError, Lookup, Resolver, Stamp};
 use hawser_session_driver::{Change, Network, surroundings};
 use hawser_socket::process_bus;
@@ -73,21 +73,13 @@ impl fmt::Debug for Request {
 
 /// What a race ended with.
 pub struct Connected {
-    /// The stream.
+    /// The stream. Until its first byte it is watched: one that delivers nothing is remembered as a failure, and
+    /// reported to the request's watcher.
     pub stream: Box<dyn Duplex>,
     /// The candidate that won.
     pub candidate: Description,
     /// From the beginning of the race.
     pub took: Duration,
-    pub(super) memory: Memory,
-}
-
-impl Connected {
-    /// What is to be reported when the stream proves of no use, apart from the stream.
-    #[must_use]
-    pub fn memory(&self) -> Memory {
-        self.memory.clone()
-    }
 }
 
 impl fmt::Debug for Connected {
@@ -95,20 +87,6 @@ impl fmt::Debug for Connected {
         f.debug_struct("Connected")
             .field("candidate", &self.candidate)
             .finish_non_exhaustive()
-    }
-}
-
-/// Where the outcome of a candidate is remembered.
-#[derive(Clone)]
-pub struct Memory {
-    pub(super) shared: Arc<Shared>,
-    pub(super) key: Key,
-}
-
-impl Memory {
-    /// It connected, and died before it was of any use: the next race must not trust it.
-    pub fn died(&self, why: Failure) {
-        self.shared.record(self.key.clone(), Outcome::Failed(why));
     }
 }
 

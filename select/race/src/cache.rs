@@ -87,7 +87,7 @@ pub enum Outcome {
 pub struct Limits {
     /// At most so many entries; at the limit the one goes that would expire first.
     pub entries: usize,
-    /// How long winners and losers are remembered.
+    /// How long winners, losers and winners that stalled are remembered.
     pub outcome: Duration,
     /// How long a peer's refusal is.
     pub failure: Duration,
@@ -210,6 +210,8 @@ impl Cache {
                 retry.filter(|_| had_a_head_start),
             ),
             Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
+            // Another handshake would prove as little: it is not probed.
+            Outcome::Failed(Failure::Stalled) => (limits.outcome, None),
             Outcome::Failed(_) => (limits.failure, None),
         };
         Entry {
@@ -293,22 +295,9 @@ impl Cache {
         }
     }
 
-    /// Those of a network, at most `max`, that it is time to try in the background; each is given
-    /// out once. For callers with a timer: a race asks for its own ([`crate::Action::Probe`]).
-    pub fn take_due(&mut self, network: &str, now: Instant, max: usize) -> Vec<Key> {
-        let mine = self
-            .entries
-            .iter_mut()
-            .filter(|(key, entry)| *key.network == *network && now < entry.until);
-        mine.filter(|(_, entry)| entry.retry.is_some_and(|retry| retry.at <= now))
-            .take(max)
-            .filter_map(|(key, entry)| entry.take_turn(now).then(|| key.clone()))
-            .collect()
-    }
-
     /// When the next one of a network is to be tried.
-    #[must_use]
-    pub fn next_due(&self, network: &str) -> Option<Instant> {
+    #[cfg(test)]
+    fn next_due(&self, network: &str) -> Option<Instant> {
         let mine = self.entries.iter().filter(|(key, _)| *key.network == *network);
         mine.filter_map(|(_, entry)| entry.retry.filter(|retry| retry.at < entry.until))
             .map(|retry| retry.at)

@@ -90,6 +90,9 @@ pub struct Candidate {
     /// Only to be tried when the others seem to have failed: an address that was synthesized for
     /// NAT64 (RFC 8305, 7.2).
     pub is_last_resort: bool,
+    /// The destination's own endpoint, while records name others: it is tried when these have failed
+    /// (RFC 9460, 3).
+    pub is_fallback: bool,
     /// What was learnt of it before, from [`crate::Cache::consult`].
     pub known: Knowledge,
 }
@@ -116,6 +119,7 @@ impl Candidate {
             security: Security::None,
             handshake: Handshake::Transport,
             is_last_resort: false,
+            is_fallback: false,
             known: Knowledge::Unknown,
         }
     }

@@ -57,11 +57,14 @@ pub enum Failure {
     /// There was no need or no time to start it.
     #[error("it was not started")]
     NotStarted,
+    /// It connected, and then delivered nothing.
+    #[error("it connected, and then delivered nothing")]
+    Stalled,
 }
 
 impl Failure {
     /// Each, in the order of their declaration: an index is its number.
-    pub const ALL: [Failure; 17] = [
+    pub const ALL: [Failure; 18] = [
         Failure::Refused,
         Failure::Reset,
         Failure::Unreachable,
@@ -79,6 +82,7 @@ impl Failure {
         Failure::Deadline,
         Failure::Cancelled,
         Failure::NotStarted,
+        Failure::Stalled,
     ];
 
     /// Whether something on the path drops or forbids the transport: what is tried again in the
@@ -91,12 +95,12 @@ impl Failure {
         )
     }
 
-    /// Whether the peer itself, or somebody in its place, refused.
+    /// Whether the peer itself, or another host in its place, answered the handshake and is of no use.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(
             self,
-            Failure::Refused | Failure::Reset | Failure::Security | Failure::Protocol
+            Failure::Refused | Failure::Reset | Failure::Security | Failure::Protocol | Failure::Stalled
         )
     }
 }

@@ -87,7 +87,8 @@ impl Judge {
                 question: question(bytes.next()).unwrap_or(Question::Ipv4),
                 why: Failure::NoRecord,
             },
-            4 => Event::Withdrawn(vec![id]),
+            4 if bytes.next() < 128 => Event::Withdrawn(vec![id]),
+            4 => Event::Ranked(vec![(id, service(bytes.next()))]),
             5 => Event::Connected(id),
             6 => Event::Established(id),
             7 => Event::Failed(id, failure(bytes.next())),
@@ -116,12 +117,8 @@ impl Judge {
         made.security = security(bytes.next());
         made.handshake = [Handshake::Connectionless, Handshake::Transport, Handshake::Secure]
             [usize::from(bytes.next() % 3)];
-        let service = bytes.next();
-        made.service = (service < 128).then_some(Service {
-            encrypted_hello: service & 1 == 0,
-            priority: u16::from(service / 4),
-            is_choice: service & 2 == 0,
-        });
+        made.service = service(bytes.next());
+        made.is_fallback = bits & 0xc0 == 0xc0;
         made.known = match bytes.next() % 6 {
             0 => Knowledge::Won {
                 took: Duration::from_millis(u64::from(number)),
@@ -195,6 +192,14 @@ impl Judge {
             "a snapshot is the cache"
         );
     }
+}
+
+fn service(byte: u8) -> Option<Service> {
+    (byte < 128).then_some(Service {
+        encrypted_hello: byte & 1 == 0,
+        priority: u16::from(byte / 4),
+        is_choice: byte & 2 == 0,
+    })
 }
 
 fn security(byte: u8) -> Security {

@@ -14,7 +14,7 @@ pub(crate) enum Class {
     Favourite,
     /// Nothing speaks for or against it.
     Hopeful,
-    /// It failed or was blocked before.
+    /// It failed or was blocked before; or it is a fallback that won before.
     Suspected,
     /// Only when the others seem to have failed.
     LastResort,
@@ -26,8 +26,10 @@ type Group = (Class, bool, bool, u16, u16);
 /// The class of a candidate under a profile.
 pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
     match candidate.known {
+        // It is known to work: after every other endpoint, but without the delay of a last resort.
+        Knowledge::Won { .. } if candidate.is_fallback => Class::Suspected,
         Knowledge::Won { .. } if profile.head_start.is_some() => Class::Favourite,
-        _ if candidate.is_last_resort => Class::LastResort,
+        _ if candidate.is_last_resort || candidate.is_fallback => Class::LastResort,
         Knowledge::Failed | Knowledge::Blocked { .. } => Class::Suspected,
         Knowledge::Unknown | Knowledge::Lost { .. } | Knowledge::Won { .. } => Class::Hopeful,
     }
@@ -41,8 +43,9 @@ pub(crate) fn arrange<'a>(
     all: impl Fn(usize) -> &'a Candidate,
     profile: &Profile,
 ) {
-    let is_untried =
-        |candidate: &&Candidate| matches!(candidate.known, Knowledge::Unknown) && !candidate.is_last_resort;
+    let is_untried = |candidate: &&Candidate| {
+        matches!(candidate.known, Knowledge::Unknown) && !candidate.is_last_resort && !candidate.is_fallback
+    };
     let untried = waiting.iter().map(|&index| all(index)).filter(is_untried);
     let untried = untried
         .map(|candidate| candidate.priority)

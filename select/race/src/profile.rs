@@ -201,6 +201,7 @@ impl Profile {
     /// starts by the clock keep (what failed loads no network); success is the handshake that the
     /// request needs, not TCP's; a winner of before starts alone; candidates of different policy
     /// priority take turns, too, so that the best class costs one delay where nothing answers.
+    /// Service records, where they are asked for, are waited for like IPv6 addresses (RFC 9460, 5.1).
     pub const RFC8305: Profile = Profile {
         name: Cow::Borrowed("rfc8305"),
         order: Order::Addresses,
@@ -210,7 +211,7 @@ impl Profile {
         awaited: Awaited {
             ipv4: false,
             ipv6: true,
-            service: false,
+            service: true,
         },
         head_start: Some(HeadStart {
             min_ms: 250,
@@ -231,11 +232,6 @@ impl Profile {
             fallback_ms: 250,
             min_ms: 100,
             max_ms: 2000,
-        },
-        awaited: Awaited {
-            ipv4: false,
-            ipv6: true,
-            service: true,
         },
         ..Profile::RFC8305
     };

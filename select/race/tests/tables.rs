@@ -194,6 +194,16 @@ impl Case {
             ["withdraw", names @ ..] => {
                 Event::Withdrawn(names.iter().map(|name| id(name)).collect::<Outcomes<_>>()?)
             }
+            ["ranked", ranks @ ..] => {
+                let rank = |word: &&str| match word.split_once('=') {
+                    None => Ok((id(word)?, None)),
+                    Some((name, priority)) => {
+                        let priority = priority.parse().map_err(|_| "no priority")?;
+                        Ok((id(name)?, Some(service(priority, true, false))))
+                    }
+                };
+                Event::Ranked(ranks.iter().map(rank).collect::<Outcomes<_>>()?)
+            }
             ["connected", name] => Event::Connected(id(name)?),
             ["established", name] => Event::Established(id(name)?),
             ["failed", name, why] => Event::Failed(id(name)?, failure(why)?),
@@ -275,38 +285,29 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
             ("prio", value) => made.priority = number(value)?,
             ("rank", value) => made.rank = number(value)?,
             ("rtt", value) => made.round_trip = Some(milliseconds(value)?),
-            ("svc", value) => {
-                made.service = Some(Service {
-                    encrypted_hello: false,
-                    priority: number(value)?,
-                    is_choice: false,
-                });
-            }
-            ("choice", value) => {
-                made.service = Some(Service {
-                    encrypted_hello: false,
-                    priority: number(value)?,
-                    is_choice: true,
-                });
-            }
-            ("ech", value) => {
-                made.service = Some(Service {
-                    encrypted_hello: true,
-                    priority: number(value)?,
-                    is_choice: false,
-                })
-            }
+            ("svc", value) => made.service = Some(service(number(value)?, false, false)),
+            ("choice", value) => made.service = Some(service(number(value)?, true, false)),
+            ("ech", value) => made.service = Some(service(number(value)?, false, true)),
             ("if", value) => made.interface = value.into(),
             ("to", value) => made.remote = value.into(),
             ("sec", value) => made.security = security(value)?,
             ("tls", "") => (made.handshake, made.security) = (Handshake::Secure, Security::Authenticated),
             ("udp", "") => made.handshake = Handshake::Connectionless,
             ("last", "") => made.is_last_resort = true,
+            ("fallback", "") => made.is_fallback = true,
             ("known", value) => made.known = knowledge(value)?,
             _ => return Err(format!("no trait `{one}`")),
         }
     }
     Ok(made)
+}
+
+fn service(priority: u16, is_choice: bool, encrypted_hello: bool) -> Service {
+    Service {
+        encrypted_hello,
+        priority,
+        is_choice,
+    }
 }
 
 fn knowledge(text: &str) -> Outcomes<Knowledge> {

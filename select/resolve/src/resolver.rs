@@ -319,12 +319,15 @@ impl Resolver {
                 RData::SVCB(svcb) => Some(svcb),
                 _ => None,
             });
+            // Of records of one priority, and of aliases, each is as often the first (RFC 9460, 2.4.1 and 2.4.2).
+            let mut records: Vec<_> = records.collect();
+            fastrand::shuffle(&mut records);
             // A chain of CNAMEs ends at the owner of the records.
             let owner = found
                 .answers()
                 .last()
                 .map_or_else(|| found.query().name().clone(), |last| last.name.clone());
-            match understand(&owner, records) {
+            match understand(&owner, records.into_iter()) {
                 Understood::Alias(target) => {
                     at = target.to_ascii().to_ascii_lowercase();
                     let is_round = chain.contains(&at);

@@ -16,8 +16,7 @@ const MAX_VALUES: usize = 16;
 pub struct Services {
     /// Where an alias led, if one did (AliasMode): addresses are those of that name.
     pub alias: Option<String>,
-    /// In the order of their priority; those of one priority as they came, to be chosen from at
-    /// random (RFC 9460, 2.4.1).
+    /// In the order of their priority; those of one priority in a random order (RFC 9460, 2.4.1).
     pub services: Vec<Service>,
 }
 

@@ -151,6 +151,41 @@ mod tests {
         }
     }
 
+    /// Characters of other scripts that stand for some of ASCII (RFC 5895, 2; UTS 46): what they become has to be a
+    /// host's, and is judged like it.
+    #[test]
+    fn characters_that_become_ascii_are_judged_as_what_they_become() {
+        for made in [
+            "a/b", "a?b", "a#b", "a@b", "a:b", "a%b", "a\\b", "a b", "a*b", "a!b",
+        ] {
+            let [first, other, last] = *made.as_bytes() else {
+                panic!("{made}")
+            };
+            // The block of full-width forms has ASCII from U+0021 on; the space of this width is U+3000.
+            let wide = match other {
+                b' ' => '\u{3000}',
+                _ => char::from_u32(0xff00 + u32::from(other) - 0x20).expect("a character"),
+            };
+            let text = format!("{}{wide}{}.example", char::from(first), char::from(last));
+            assert!(Target::parse(&text).is_err(), "{text}");
+        }
+        // U+2100 is `a/c`, U+2048 `?!`, U+FE68 a small `\`, U+FF0E a dot, which would make two labels of one.
+        for text in [
+            "\u{2100}.example",
+            "a\u{2048}.example",
+            "a\u{fe68}b.example",
+            "a\u{ff0e}b.example",
+        ] {
+            assert!(Target::parse(text).is_err(), "{text}");
+        }
+        assert!(
+            Target::parse("２１３０７０６４３３").is_err(),
+            "a number in full width"
+        );
+        assert_eq!(Target::parse("ｌｏｃａｌｈｏｓｔ"), Ok(Target::ThisHost));
+        assert_eq!(Target::parse("ＷＷＷ.example"), Ok(name("www.example")));
+    }
+
     #[test]
     fn what_names_nothing() {
         let long = format!("{}.example", "a".repeat(64));

@@ -12,6 +12,7 @@ use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 const TESTS: &[Test] = tests![
     each_question_is_answered_apart,
     services_are_sorted_by_priority,
+    services_of_one_priority_take_turns,
     aliases_are_followed,
     aliases_in_a_circle_are_named,
     failures_have_their_class,
@@ -35,6 +36,9 @@ const FILE: &str = r#"
         { priority = 2, target = "backup.example", alpn = ["h2"], port = 8443 },
         { priority = 1, alpn = ["h3", "h2"], hints = ["server"] },
     ]
+    [[dns]]
+    name = "even.example"
+    services = [{ target = "a.example" }, { target = "b.example" }, { priority = 2, target = "c.example" }]
     [[dns]]
     name = "alias.example"
     services = [{ priority = 0, target = "pool.example" }]
@@ -131,6 +135,27 @@ fn each_question_is_answered_apart() -> TestResult {
         );
         let third = tokio::time::timeout(Duration::from_millis(300), answers.next()).await;
         assert!(third.is_err(), "IPv6 gives no answer: {third:?}");
+        Ok(())
+    })
+}
+
+/// RFC 9460, 2.4.1: of 64 lookups, each of two records is the first of some; by chance alone not once in 2^63.
+fn services_of_one_priority_take_turns() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::system()?)?;
+        let mut firsts = std::collections::BTreeSet::new();
+        for _ in 0..64 {
+            let records = only(&resolver, "even.example", Question::Service).await??;
+            let targets: Vec<String> = records
+                .services
+                .services
+                .into_iter()
+                .map(|one| one.target)
+                .collect();
+            assert_eq!(targets[2], "c.example.");
+            firsts.insert(targets[0].clone());
+        }
+        assert_eq!(firsts.len(), 2, "{firsts:?}");
         Ok(())
     })
 }

@@ -3,6 +3,7 @@
 //! * [`Connection`], and its halves [`Sender`], [`Receiver`], [`Events`]
 //! * [`Event`], [`Received`]: what happens, and what comes
 //! * `state`: what the handles and the task share; `drive`: the task; `group`: what Connections share
+//! * `effective`: the values of properties that are in force over a transport
 //! * `queue`, `inbox`, `rate`: machines without I/O and clocks
 //!
 //! Memory of a Connection is bounded: 1 MiB of messages to be sent (or one that is longer), 1 MiB of a
@@ -10,6 +11,7 @@
 
 mod clone;
 mod drive;
+mod effective;
 mod event;
 mod group;
 mod inbox;

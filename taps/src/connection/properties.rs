@@ -1,27 +1,28 @@
 //! A Connection's properties: set, and asked for (RFC 9622, 8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
 use super::Connection;
+use super::effective::{effective, is_fulfilled};
 use super::event::Event;
 use super::inbox;
 use super::state::{ConnectionState, Core};
 use crate::CloneError;
-use crate::candidates::provides;
-use crate::property::{Class, Preference, Property, PropertyError, UnknownProperty, Value, check, parse};
-use hawser_connect::Features;
+use crate::property::{Class, Property, PropertyError, UnknownProperty, Value, check, parse};
 
 /// What a Connection's properties were when they were asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionProperties {
     values: BTreeMap<Property, Value>,
+    unmet: BTreeSet<Property>,
 }
 
 impl ConnectionProperties {
-    /// The value of one. Preferences of a Connection that is established are true or false: whether the
-    /// transport that was selected has the property.
+    /// The value of one. For a Connection that is established it is the value in force over the transport that was
+    /// selected, whatever was chosen: preferences are true or false, and a property that has no effect there has the
+    /// value of what happens. None for a property that means nothing there.
     #[must_use]
     pub fn get(&self, property: Property) -> Option<&Value> {
         self.values.get(&property)
@@ -39,6 +40,18 @@ impl ConnectionProperties {
     #[must_use]
     pub fn has(&self, property: Property) -> bool {
         self.get(property) == Some(&Value::Boolean(true))
+    }
+
+    /// Whether what was chosen of a property is what the transport does; true where nothing was chosen.
+    #[must_use]
+    pub fn is_in_force(&self, property: Property) -> bool {
+        !self.unmet.contains(&property)
+    }
+
+    /// The properties that were chosen, and that the transport that was selected does not fulfil: their values are
+    /// others than the chosen ones.
+    pub fn unmet(&self) -> impl Iterator<Item = Property> {
+        self.unmet.iter().copied()
     }
 }
 
@@ -104,10 +117,12 @@ impl Connection {
     #[must_use]
     pub fn properties(&self) -> ConnectionProperties {
         let core = &self.sender.core;
-        let values = Property::all().filter_map(|property| Some((property, value(core, property)?)));
-        ConnectionProperties {
-            values: values.collect(),
-        }
+        let values: BTreeMap<Property, Value> = Property::all()
+            .filter_map(|property| Some((property, value(core, property)?)))
+            .collect();
+        let is_unmet = |property: &Property| is_unmet(core, *property, values.get(property));
+        let unmet = Property::all().filter(is_unmet).collect();
+        ConnectionProperties { values, unmet }
     }
 
     /// Where it stands.
@@ -149,21 +164,29 @@ fn value(core: &Core, property: Property) -> Option<Value> {
         Property::RecvMsgMaxLen => limit(can_receive, inbox::MAX_BUFFERED as u64),
         Property::ConnPriority => Value::Integer(state.priority),
         _ => {
-            let value = match state.messages.chosen(property) {
+            let wanted = match state.messages.chosen(property) {
                 Some(value) => value.clone(),
                 None => properties.value_for(property, core.action)?,
             };
-            match value {
-                Value::Preference(preference) if state.phase != ConnectionState::Establishing => {
-                    Value::Boolean(holds(&state.features, property, preference))
-                }
-                value => value,
+            match state.phase {
+                ConnectionState::Establishing => wanted,
+                _ => effective(property, wanted, &properties, &core.group.plan, &state.features)?,
             }
         }
     })
 }
 
-/// Whether the transport that was selected has a property.
-fn holds(features: &Features, property: Property, preference: Preference) -> bool {
-    provides(features, property).unwrap_or(preference >= Preference::Prefer)
+/// Whether a property was chosen and another value holds.
+fn is_unmet(core: &Core, property: Property, holds: Option<&Value>) -> bool {
+    let properties = core.group.properties();
+    let state = core.lock();
+    let chosen = state
+        .messages
+        .chosen(property)
+        .or_else(|| properties.chosen(property));
+    // The Connection's own priority is its own (8.1.2).
+    let is_shared = property != Property::ConnPriority;
+    state.phase != ConnectionState::Establishing
+        && is_shared
+        && chosen.is_some_and(|chosen| !holds.is_some_and(|holds| is_fulfilled(chosen, holds)))
 }

@@ -1,11 +1,15 @@
 //! Connections begin, end, and report it in order.
 
+use std::time::Duration;
+
+use hawser_connect::Racer;
 use hawser_taps::{
     ConnectionError, ConnectionState, Ended, EstablishmentError, Event, Preconnection, Property,
     ReceiveError, Received, RemoteEndpoint, SecurityParameters, SendError,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 use crate::{framed, pair, rest, words};
 
@@ -344,4 +348,39 @@ async fn slow_delivery_is_no_timeout() {
     client.close();
     assert_eq!(server.receive().await.expect("a message").data().len(), 300_000);
     assert_eq!(words(&rest(&mut client).await), ["Ready", "Sent", "Closed"]);
+}
+
+/// Both addresses of a name complete handshakes; the preferred one takes data and never answers. The first
+/// Connection receives nothing, and the second is one to the other address.
+#[tokio::test]
+async fn an_endpoint_that_swallows_data_is_not_preferred_again() {
+    let swallowing = TcpListener::bind("[::1]:0").await.expect("IPv6");
+    let port = swallowing.local_addr().expect("it is bound").port();
+    let answering = TcpListener::bind(("127.0.0.1", port)).await.expect("the port");
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = swallowing.accept().await {
+            held.push(stream);
+        }
+    });
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = answering.accept().await {
+            let mut first = [0];
+            stream.read_exact(&mut first).await.expect("a byte");
+            stream.write_all(&first).await.expect("it is taken");
+        }
+    });
+    let there = RemoteEndpoint::new().with_host_name("localhost").with_port(port);
+    let wanted = Preconnection::new(SecurityParameters::disabled())
+        .with_racer(Racer::open().await.expect("a racer"))
+        .with_remote(there);
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let mut client = wanted.initiate().expect("a connection");
+        client.send("x").await.expect("it is open");
+        let answer = timeout(Duration::from_millis(2_500), client.receive_within(1, 1)).await;
+        answers.push(answer.is_ok_and(|received| received.is_ok()));
+        client.abort();
+    }
+    assert_eq!(answers, [false, true]);
 }

@@ -1,6 +1,7 @@
 //! Transport services in the words of RFC 9622, over real sockets.
 
 mod connections;
+mod effective;
 mod groups;
 mod logs;
 mod messages;

@@ -168,7 +168,7 @@ async fn a_plain_client_of_tls_is_taken() {
 }
 
 /// A server of quinn's, which sends back what each stream brings.
-async fn echo() -> (SocketAddr, [u8; 32]) {
+pub(crate) async fn echo() -> (SocketAddr, [u8; 32]) {
     let identity = Identity::generate(vec!["localhost".into()]).expect("a certificate");
     let mut tls = Arc::unwrap_or_clone(identity.server(&[]).expect("a configuration"));
     tls.alpn_protocols = vec![b"echo".to_vec()];

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use hawser::select::{ConnectError, Connected, Failure};
+use hawser::select::{ConnectError, Connected};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
@@ -174,7 +174,7 @@ async fn forwarded(
         Ok(connected) => connected,
         Err(error) => return failed(&error),
     };
-    let (candidate, memory) = (connected.candidate.clone(), connected.memory());
+    let candidate = connected.candidate.clone();
     let version = request.version();
     *request.uri_mut() = forward.path;
     *request.version_mut() = Version::HTTP_11;
@@ -211,7 +211,6 @@ async fn forwarded(
             })
         }
         Ok(Err(error)) => {
-            memory.died(Failure::Reset);
             let why = format!("the origin broke off: {}", with_causes(&error));
             problem(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
         }

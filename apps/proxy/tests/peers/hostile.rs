@@ -7,8 +7,9 @@ use hawser::select::Racer;
 use hawser_proxy::hostile::{http, socks as any_socks};
 use hawser_proxy::{BindError, Credential, Proxy, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
 
-use crate::stage::{Stage, head, impatient, mirror, rest, socks, tunnel};
+use crate::stage::{Stage, echo, exactly, head, impatient, mirror, rest, socks, tunnel};
 
 #[tokio::test]
 async fn a_slow_client_is_disconnected() {
@@ -225,6 +226,54 @@ async fn idle_connections_do_not_lock_out_those_who_ask() {
         .await;
     assert!(answer.status.success(), "{answer:?}");
     assert_eq!(rest(&mut idle[0]).await, b"", "the oldest has made room");
+}
+
+/// Idle clients of one network take the places of each other alone: of eight places for clients that have asked for
+/// nothing, a network has two.
+#[tokio::test]
+async fn a_crowd_of_one_network_takes_no_place_of_another() {
+    const CROWD: usize = 12;
+    const SHARE: usize = 2;
+    let settings = Settings {
+        credential: Some(Credential::parse("user:secret").expect("a credential")),
+        limits: hawser_proxy::Limits {
+            connections: 16,
+            ..hawser_proxy::Limits::default()
+        },
+        ..Settings::default()
+    };
+    let (stage, origin) = (Stage::at([0, 0, 0, 0], settings).await, echo().await);
+    let from = async |address: [u8; 4]| {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((address, 0).into()).expect("an address of this host");
+        let there = ([127, 0, 0, 1], stage.proxy.port()).into();
+        socket.connect(there).await.expect("the proxy")
+    };
+    // The oldest of all, which has a place and has asked for nothing yet.
+    let mut honest = from([127, 0, 0, 1]).await;
+    honest.write_all(b"\x05\x01\x02").await.expect("it is sent");
+    assert_eq!(exactly(&mut honest).await, [5, 2]);
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(from([127, 0, 0, 9]).await);
+    }
+    for client in &mut crowd[..CROWD - SHARE] {
+        assert_eq!(rest(client).await, b"", "it has made room for its like");
+    }
+    let is_rejected = |name: &&String| *name == "rejected";
+    let rejected = stage.events().iter().filter(is_rejected).count();
+    assert_eq!(rejected, CROWD - SHARE);
+
+    honest
+        .write_all(b"\x01\x04user\x06secret")
+        .await
+        .expect("it is sent");
+    assert_eq!(exactly(&mut honest).await, [1, 0]);
+    // Without the greeting.
+    honest.write_all(&socks(origin)[3..]).await.expect("it is sent");
+    assert_eq!(exactly(&mut honest).await, [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    honest.write_all(b"served").await.expect("it is sent");
+    assert_eq!(&exactly(&mut honest).await, b"served");
 }
 
 /// Mutations of good heads are survived; the fuzz target `proxy` does the same for longer.

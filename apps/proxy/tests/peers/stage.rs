@@ -29,10 +29,15 @@ impl Stage {
     }
 
     pub(crate) async fn with(settings: Settings) -> Stage {
+        Stage::at([127, 0, 0, 1], settings).await
+    }
+
+    /// The same on this address.
+    pub(crate) async fn at(address: [u8; 4], settings: Settings) -> Stage {
         let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
         let log = Arc::clone(&reported);
         let settings = Settings {
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            listen: vec![SocketAddr::from((address, 0))],
             observer: Some(Arc::new(move |event| log.lock().push(event))),
             ..settings
         };

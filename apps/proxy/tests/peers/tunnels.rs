@@ -1,6 +1,7 @@
 //! What goes through a tunnel: both directions, their ends, resets, many at once.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::stage::{Stage, TIMEOUT, echo, exactly, head, origin, rest, socks, tunnel};
 
@@ -157,4 +158,37 @@ async fn a_hundred_at_once() {
         100,
         "{events:?}"
     );
+}
+
+/// Both addresses of a name complete handshakes; the preferred one takes requests and never answers. The first
+/// attempt ends without an answer, and the second goes by the other address.
+#[tokio::test]
+async fn a_winner_that_swallows_data_is_not_preferred_again() {
+    for scheme in ["socks5h", "http"] {
+        let stage = Stage::new().await;
+        let swallowing = TcpListener::bind("[::1]:0").await.expect("IPv6");
+        let port = swallowing.local_addr().expect("it is bound").port();
+        let answering = TcpListener::bind(("127.0.0.1", port)).await.expect("the port");
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((stream, _)) = swallowing.accept().await {
+                held.push(stream);
+            }
+        });
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = answering.accept().await {
+                head(&mut stream).await;
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+                    .await;
+            }
+        });
+        let url = format!("http://localhost:{port}/");
+        let first = stage.curl(scheme, &["--max-time", "3", &url]).await;
+        assert!(!first.status.success(), "{scheme}: {first:?}");
+        let second = stage.curl(scheme, &["--max-time", "3", &url]).await;
+        assert_eq!(second.stdout, b"hello", "{scheme}: {second:?}");
+        let failures = stage.events().into_iter().filter(|name| name == "failed").count();
+        assert_eq!(failures, 1, "{scheme}: {:?}", stage.events());
+    }
 }

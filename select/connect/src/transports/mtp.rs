@@ -89,6 +89,7 @@ impl Transport for Mtp {
             .map_or(Security::None, |(_, security)| *security);
         Features {
             security,
+            keep_alive: false,
             ..Features::STREAM
         }
     }

@@ -108,6 +108,7 @@ impl Transport for Quic {
 const FEATURES: Features = Features {
     multistreaming: true,
     announces_itself: false,
+    keep_alive: false,
     security: Security::Encrypted,
     ..Features::STREAM
 };

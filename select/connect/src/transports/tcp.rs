@@ -41,6 +41,7 @@ impl Transport for Tcp {
     fn features(&self) -> Features {
         Features {
             multipath: self.is_multipath,
+            tunable: true,
             ..Features::STREAM
         }
     }

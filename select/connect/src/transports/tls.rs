@@ -99,6 +99,7 @@ impl Transport for Tls {
         Features {
             multipath: self.is_multipath,
             security: self.security,
+            keep_alive: false,
             ..Features::STREAM
         }
     }

@@ -181,21 +181,15 @@ fn blocked_is_tried_again_and_rests_longer_each_time() {
     );
 }
 
+/// A handshake shows nothing of it: it is not probed, and as long remembered as the winner in its place.
 #[test]
-fn those_that_are_due_are_given_out_once() {
+fn a_winner_that_stalled_is_remembered_as_long_as_a_winner_and_not_probed() {
     let mut cache = Cache::default();
-    for remote in ["a", "b", "c"] {
-        cache.record(key(remote, "sctp"), BLOCKED, at(0));
-    }
-    cache.record(key("d", "sctp"), lost(true), at(5));
-    assert_eq!(cache.take_due(NETWORK, at(9), 9), []);
-    assert_eq!(cache.take_due("office", at(10), 9), []);
-    assert_eq!(
-        cache.take_due(NETWORK, at(10), 2),
-        [key("a", "sctp"), key("b", "sctp")]
-    );
-    assert_eq!(cache.take_due(NETWORK, at(10), 9), [key("c", "sctp")]);
-    assert_eq!(cache.take_due(NETWORK, at(15), 9), [key("d", "sctp")]);
+    cache.record(key("a", "tcp"), WON, at(0));
+    cache.record(key("a", "tcp"), Outcome::Failed(Failure::Stalled), at(2));
+    assert_eq!(cache.consult(&key("a", "tcp"), at(601)), Knowledge::Failed);
+    assert_eq!(cache.next_due(NETWORK), None);
+    assert_eq!(cache.consult(&key("a", "tcp"), at(602)), Knowledge::Unknown);
 }
 
 /// Behind a network that drops UDP every new host would cost a delay.

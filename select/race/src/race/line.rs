@@ -79,9 +79,14 @@ impl Race {
 
     /// Until when a candidate of a worse class waits for addresses that are still asked for: they may
     /// bring more of a better class, which the policy prefers to any address of this one. What won before
-    /// does not wait.
+    /// does not wait. A fallback waits as long as a last resort does: the addresses of an endpoint that a
+    /// record names may still come.
     fn held(&self, next: &Candidate) -> Instant {
         let is_asked = self.questions.ipv4 > 0 || self.questions.ipv6 > 0;
+        if next.is_fallback && is_asked {
+            let since = self.first_found.unwrap_or_default().max(self.last_start);
+            return since + milliseconds(self.profile.last_resort_delay_ms);
+        }
         let is_out = |state: State| matches!(state, State::Out(why) if why != Failure::NotStarted);
         let is_better =
             |other: &super::Entrant| !is_out(other.state) && other.candidate.priority < next.priority;
@@ -92,7 +97,7 @@ impl Race {
     }
 
     /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
-    /// that won before; else after the resolution delay. When history speaks against the first in line,
+    /// that won before and no record can make a fallback of it; else after the resolution delay. When history speaks against the first in line,
     /// any answer is worth waiting for: it may bring the one that won.
     fn opens(&self) -> Option<Instant> {
         if let Some(opened) = self.opened {
@@ -100,20 +105,22 @@ impl Race {
         }
         let found = self.first_found?;
         let (awaited, questions) = (self.profile.awaited, self.questions);
-        let has_ipv6 = self
-            .line
-            .iter()
-            .any(|&index| self.entrants[index].candidate.family == Family::Ipv6);
+        let has_ipv6 = self.line.iter().any(|&index| {
+            let candidate = &self.entrants[index].candidate;
+            candidate.family == Family::Ipv6 && !candidate.is_fallback
+        });
+        let is_unranked = awaited.service && questions.service > 0;
         let is_missing = (awaited.ipv4 && questions.ipv4 > 0)
             || (awaited.ipv6 && questions.ipv6 > 0 && !has_ipv6)
-            || (awaited.service && questions.service > 0);
+            || is_unranked;
         let first = &self.entrants[*self.line.first()?].candidate;
         let is_suspected = matches!(
             first.known,
             Knowledge::Lost { .. } | Knowledge::Failed | Knowledge::Blocked { .. }
         );
         let is_missing = is_missing || (is_suspected && !questions.are_answered());
-        if !is_missing || order::class(first, &self.profile) == Class::Favourite {
+        let is_favourite = order::class(first, &self.profile) == Class::Favourite;
+        if !is_missing || (is_favourite && !is_unranked) {
             return Some(self.now);
         }
         Some(found + self.profile.resolution_delay())
@@ -128,8 +135,10 @@ impl Race {
         };
         let class = order::class(next, &self.profile);
         let last = &self.entrants[last].candidate;
+        let opens_resorts =
+            class == Class::LastResort && order::class(last, &self.profile) != Class::LastResort;
         let gap = match (self.profile.head_start, last.known) {
-            _ if class == Class::LastResort => milliseconds(self.profile.last_resort_delay_ms),
+            _ if opens_resorts => milliseconds(self.profile.last_resort_delay_ms),
             (Some(head_start), Knowledge::Won { took }) => head_start.of(took),
             _ if class == Class::Suspected => spacing.after(
                 last.priority,

@@ -7,7 +7,7 @@ use hawser_time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, CandidateId, Failure, Outcome, Security};
+use crate::{Candidate, CandidateId, Failure, Outcome, Security, Service};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,11 +132,15 @@ pub enum Event {
     /// These are not to be started any more, such as hints that the addresses did not confirm
     /// (RFC 9460, 7.3). Those under way go on.
     Withdrawn(Vec<CandidateId>),
+    /// Service records came after these candidates: what they state of each, or none where they name other
+    /// endpoints alone. Such a candidate becomes a fallback, and its attempt is given up until its turn comes
+    /// (RFC 9460, 3 and 5.1).
+    Ranked(Vec<(CandidateId, Option<Service>)>),
     /// A candidate's transport is connected.
     Connected(CandidateId),
     /// The handshake that the request needs is done.
     Established(CandidateId),
-    /// An attempt failed; or, after it had won, the connection died before it was of use.
+    /// An attempt failed.
     Failed(CandidateId, Failure),
     /// Interfaces or addresses changed: what was learnt is worth nothing here, and what left by
     /// `gone` has failed.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::{Candidate, CandidateId, Failure, Handshake, Knowledge, Outcome, Profile, Success};
+use crate::{Candidate, CandidateId, Failure, Handshake, Knowledge, Outcome, Profile, Service, Success};
 
 pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, Request, Why};
 
@@ -119,6 +119,7 @@ impl Race {
             Event::Asked(question) => self.questions.ask(question),
             Event::Missing { question, why } => self.missing(question, why),
             Event::Withdrawn(ids) => self.withdrawn(&ids),
+            Event::Ranked(ranks) => self.ranked(ranks, &mut actions),
             Event::Connected(id) => self.connected(id, &mut actions),
             Event::Established(id) => self.established(id, &mut actions),
             Event::Failed(id, why) => self.failed(id, why, &mut actions),
@@ -233,6 +234,24 @@ impl Race {
         }
     }
 
+    fn ranked(&mut self, ranks: Vec<(CandidateId, Option<Service>)>, actions: &mut Vec<Action>) {
+        if self.phase != Phase::Racing {
+            return;
+        }
+        for (id, service) in ranks {
+            let Some(index) = self.find(id) else { continue };
+            let entrant = &mut self.entrants[index];
+            entrant.candidate.service = service;
+            entrant.candidate.is_fallback = service.is_none();
+            if entrant.candidate.is_fallback && entrant.is_running() {
+                entrant.state = State::Waiting;
+                self.line.push(index);
+                actions.push(Action::Cancel(id));
+            }
+        }
+        self.arrange();
+    }
+
     fn connected(&mut self, id: CandidateId, actions: &mut Vec<Action>) {
         let Some(index) = self.find(id) else { return };
         let is_enough = self.profile.success == Success::Transport
@@ -256,12 +275,7 @@ impl Race {
                 self.entrants[index].state = State::Failed(why);
                 actions.push(Action::Record(id, Outcome::Failed(why)));
             }
-            // It looked well and was not: the next race must not trust it (NEAT issue 126).
-            State::Won { .. } => {
-                self.entrants[index].state = State::Failed(why);
-                actions.push(Action::Record(id, Outcome::Failed(why)));
-            }
-            State::Waiting | State::Failed(_) | State::Out(_) => {}
+            State::Waiting | State::Won { .. } | State::Failed(_) | State::Out(_) => {}
         }
     }
 
