@@ -263,8 +263,14 @@ fn files_without_an_end_end_with_3() {
             "step",
             "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
         ),
+        ("attach", "/dev/zero: it has more than the limit of 32768 bytes"),
+        (
+            "recv --config",
+            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+        ),
     ] {
-        let (code, message) = hawser(&[command, zero]);
+        let arguments: Vec<&str> = command.split(' ').chain([zero]).collect();
+        let (code, message) = hawser(&arguments);
         assert_eq!(code, 3, "{command}: {message}");
         assert!(message.contains(reported), "{command}: {message}");
     }

@@ -129,7 +129,10 @@ impl Rules {
         use std::os::unix::fs::MetadataExt;
 
         let path = path.to_owned();
-        let read = || Ok((std::fs::read_to_string(&path)?, std::fs::metadata(&path)?.mode()));
+        let read = || {
+            let text = hawser_files::given(&path, hawser_files::DOCUMENT_MAX)?;
+            Ok((text, std::fs::metadata(&path)?.mode()))
+        };
         match read() {
             Err(error) => Err(RulesError::Read { path, error }),
             Ok((_, mode)) if mode & 0o022 != 0 => Err(RulesError::WritableByOthers(path)),

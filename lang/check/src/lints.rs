@@ -9,7 +9,19 @@ use hawser_syntax::ast::{BinOp, Expr, ExprKind, Field, Span, Stmt, StmtKind};
 use crate::body::{Body, Variable};
 use crate::codes;
 use crate::convert::Value;
+use crate::fold;
 use crate::state::{Checker, MemberType, RecordKind};
+
+/// A constant as the number that it is.
+fn literal_of(expr: &ir::Expr) -> Option<Value> {
+    let value = fold::value_of(expr)?;
+    let value = match expr.ty {
+        Ty::Int { bits, signed: true } => i128::from((value << (64 - bits)).cast_signed() >> (64 - bits)),
+        Ty::Int { signed: false, .. } => i128::from(value),
+        _ => return None,
+    };
+    Some(Value::Literal { value, mask: false })
+}
 
 impl<'a> Body<'_, 'a> {
     fn warn(&mut self, code: &'static str, at: Span, message: impl Into<String>, label: impl Into<String>) {
@@ -17,14 +29,14 @@ impl<'a> Body<'_, 'a> {
             .report(Diagnostic::warning(code, at, message).label(label));
     }
 
-    /// `x / 0`, `x % 0`
-    pub(crate) fn warn_of_division(&mut self, op: BinOp, right: &Value, at: Span) {
+    /// `x / 0`, `x % 0`, with a constant as with a number
+    pub(crate) fn warn_of_division(&mut self, op: BinOp, right: Option<u64>, at: Span) {
         let result = match op {
             BinOp::Div => "the result is 0",
             BinOp::Rem => "the result is the left side",
             _ => return,
         };
-        if matches!(right, Value::Literal { value: 0, .. }) {
+        if right == Some(0) {
             self.warn(codes::DIVISION_BY_ZERO, at, "a division by zero", result);
         }
     }
@@ -75,6 +87,21 @@ impl<'a> Body<'_, 'a> {
                 ))
                 .hint(format!("cast one operand first: `{expected}(a)`")),
         );
+    }
+
+    /// A comparison of something that varies with a constant that has a type.
+    pub(crate) fn warn_of_compared_constant(
+        &mut self,
+        op: CmpOp,
+        left: &ir::Expr,
+        right: &ir::Expr,
+        at: Span,
+    ) {
+        match (literal_of(left), literal_of(right)) {
+            (Some(literal), None) => self.warn_of_comparison(op, &literal, &Value::Error, &right.ty, at),
+            (None, Some(literal)) => self.warn_of_comparison(op, &Value::Error, &literal, &left.ty, at),
+            _ => {}
+        }
     }
 
     /// A comparison with a literal that every value of the other side's type decides alike.

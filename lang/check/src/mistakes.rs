@@ -20,6 +20,25 @@ impl Checker<'_> {
         a != b && without_blanks(a).eq(without_blanks(b))
     }
 
+    /// `c.x < c.x`, `c.x - c.x`: what a call gives may differ each time.
+    pub(crate) fn warn_of_same_sides(&mut self, left: Span, right: Span) {
+        if self.reads_alike(left, right) && !self.sources.text(left).contains('(') {
+            self.warn(
+                codes::REPEATED,
+                right,
+                "the same on both sides",
+                "one result whatever it is",
+            );
+        }
+    }
+
+    /// A condition of numbers alone, such as `1 > 2`; one of a constant switches code on and off.
+    pub(crate) fn warn_of_numbers(&mut self, condition: &ir::Expr, at: Span) {
+        if !self.sources.text(at).contains(char::is_alphabetic) {
+            self.warn_of_constant(condition, at);
+        }
+    }
+
     /// A condition of a context or a statement that has one value whatever happens.
     pub(crate) fn warn_of_constant(&mut self, condition: &ir::Expr, at: Span) {
         if let ir::ExprKind::Const(value) = condition.kind {
@@ -88,12 +107,21 @@ impl<'a> Body<'_, 'a> {
 
     /// A position that no list of this size has.
     pub(crate) fn warn_of_position(&mut self, position: &ir::Expr, cap: u32, at: Span) {
+        self.warn_beyond(position, u64::from(cap), "list", at);
+    }
+
+    /// A position that a table of constants does not have.
+    pub(crate) fn warn_of_row(&mut self, position: &ir::Expr, rows: usize, at: Span) {
+        self.warn_beyond(position, rows as u64, "table", at);
+    }
+
+    fn warn_beyond(&mut self, position: &ir::Expr, room: u64, what: &str, at: Span) {
         if let ir::ExprKind::Const(value) = position.kind
-            && value >= u64::from(cap)
+            && value >= room
         {
-            let label = format!("the list has room for {cap}, the first is at 0");
-            self.ck
-                .warn(codes::OUT_OF_RANGE, at, "a position beyond the list", label);
+            let label = format!("the {what} has room for {room}, the first is at 0");
+            let message = format!("a position beyond the {what}");
+            self.ck.warn(codes::OUT_OF_RANGE, at, message, label);
         }
     }
 

@@ -56,8 +56,11 @@ impl<'a> Body<'_, 'a> {
         spans: [Span; 3],
     ) -> Value {
         let [left_at, right_at, at] = spans;
-        self.warn_of_division(op, &right, at);
+        if op == Op::Sub {
+            self.ck.warn_of_same_sides(left_at, right_at);
+        }
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
+            self.warn_of_division(op, u64::try_from(*b).ok(), at);
             return match literal_arithmetic(op, *a, *b) {
                 Some(value) => Value::Literal { value, mask: false },
                 None => {
@@ -102,6 +105,7 @@ impl<'a> Body<'_, 'a> {
         let (Some(left), Some(right)) = (left, right) else {
             return Value::Error;
         };
+        self.warn_of_division(op, fold::value_of(&right), at);
         match operand_types(op, &left.ty, &right.ty) {
             Some((operands, result)) => {
                 let (left, right) = (fold::cast(left, &operands), fold::cast(right, &operands));
@@ -212,6 +216,7 @@ impl<'a> Body<'_, 'a> {
         right_at: Span,
         at: Span,
     ) -> Value {
+        self.ck.warn_of_same_sides(left_at, right_at);
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
             return Value::Scalar(fold::constant(u64::from(literal_compare(op, *a, *b)), Ty::Bool));
         }
@@ -244,7 +249,13 @@ impl<'a> Body<'_, 'a> {
                 let right = self.convert(right, &ty, How::Pass, right_at);
                 (Some(left), Some(right))
             }
-            (true, true) | (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
+            (true, true) | (false, false) => {
+                let sides = (self.scalar(left, left_at), self.scalar(right, right_at));
+                if let (Some(left), Some(right)) = &sides {
+                    self.warn_of_compared_constant(op, left, right, at);
+                }
+                sides
+            }
         };
         let (Some(left), Some(right)) = (left, right) else {
             return Value::Error;

@@ -685,12 +685,12 @@ the loop.",
         code: REPEATED,
         title: "the same text twice, without effect",
         text: "A warning: the second of two equal conditions in a chain of `if` and `else if` never holds, `a && a` is
-`a`, and `c.x = c.x` changes nothing. Something else was probably meant in one of the two places.",
+`a`, `a < a` and `a - a` have one result, and `c.x = c.x` changes nothing. Something else was probably meant in one of the two places.",
     },
     Code {
         code: OUT_OF_RANGE,
         title: "a constant that is out of range",
-        text: "A warning: a position beyond a list's size reads as zero and ignores writes, a shift by the width or
+        text: "A warning: a position beyond the size of a list or a table reads as zero and ignores writes, a shift by the width or
 more is taken modulo the width, and a loop from 8 to below 0 takes no round.",
     },
     Code {

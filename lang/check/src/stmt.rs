@@ -58,6 +58,7 @@ impl<'a> Body<'_, 'a> {
             }
             StmtKind::Assert(e) => {
                 let condition = self.condition(e);
+                self.ck.warn_of_numbers(&condition, e.span);
                 let index = self.ck.assertion(e.span);
                 self.push(Ir::Assert(condition, index));
             }
@@ -312,6 +313,7 @@ impl<'a> Body<'_, 'a> {
 
     fn branch(&mut self, cond: &'a Expr, then: &'a Block, otherwise: Option<&'a Stmt>) {
         let condition = self.if_condition(cond);
+        self.ck.warn_of_numbers(&condition, cond.span);
         self.warn_of_repeated_branch(cond, otherwise);
         let ((), then) = self.separately(|body| body.block(then));
         let ((), otherwise) = self.separately(|body| {

@@ -109,11 +109,12 @@ impl<'a> Checker<'a> {
 impl<'a> Body<'_, 'a> {
     /// `TABLE[index]`
     pub(crate) fn table_value(&mut self, table: usize, index: &'a ast::Expr) -> Value {
-        let index = self.position(index);
+        let (index, place) = (self.position(index), index.span);
         let Some((ty, values)) = self.ck.table(table) else {
             self.poisoned = true;
             return Value::Error;
         };
+        self.warn_of_row(&index, values.len(), place);
         if let Some(at) = fold::value_of(&index) {
             let value = usize::try_from(at).ok().and_then(|at| values.get(at));
             return Value::Scalar(fold::constant(value.copied().unwrap_or(0), ty));

@@ -77,7 +77,7 @@ impl Token {
         if mode & 0o077 != 0 {
             return Err(TokenError::Shared(path.into(), mode));
         }
-        let text = std::fs::read_to_string(path).map_err(system)?;
+        let text = hawser_files::given(path, hawser_files::DOCUMENT_MAX).map_err(system)?;
         let bytes = from_hex(text.trim());
         bytes.map(Token).ok_or_else(|| TokenError::Malformed(path.into()))
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hawser::interact::{Client, ClientError};
+use hawser::sim::files;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
@@ -69,13 +70,7 @@ impl ProgramArgs {
 pub(crate) fn run(args: &Args) -> Outcome {
     let Some(file) = &args.file else { return show(args) };
     let wrong = |why: &dyn std::fmt::Display| Exit::input(format!("{}: {why}", file.display()));
-    let text = match std::fs::metadata(file) {
-        Ok(known) if known.len() > MAX_TEXT_BYTES => {
-            return Err(wrong(&format!("more than {MAX_TEXT_BYTES} bytes")));
-        }
-        Ok(_) => std::fs::read_to_string(file).map_err(|error| wrong(&error))?,
-        Err(error) => return Err(wrong(&error)),
-    };
+    let text = files::given(file, MAX_TEXT_BYTES).map_err(|error| wrong(&error))?;
     let name = args
         .name
         .clone()

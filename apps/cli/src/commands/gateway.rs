@@ -9,6 +9,7 @@ use hawser::lab::units::Span;
 use hawser::resolve::{Config, Resolver};
 use hawser::session::Congestion;
 use hawser::session::document::{PORT, Stack};
+use hawser::sim::files;
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
 
@@ -205,8 +206,8 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
 }
 
 fn rules(path: &Path) -> Result<AllowList, Exit> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
+    let text = files::given(path, files::DOCUMENT_MAX)
+        .map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
     AllowList::parse_file(&text).map_err(|error| Exit::input(format!("{}: {error}", path.display())))
 }
 

@@ -1,11 +1,11 @@
 //! The options of a session.
 
-use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use hawser::session::document::{Connection, Document, Format, PORT, Stack, StatePlace, Transport, hex};
 use hawser::session::{Code, Congestion, QuicOptions, TcpOptions, scheduler};
+use hawser::sim::files;
 
 use crate::device::{RouterArgs, StackArgs};
 use crate::exit::Exit;
@@ -224,12 +224,9 @@ impl SessionArgs {
 }
 
 pub(super) fn read(path: &Path) -> Result<Document, Exit> {
-    let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|mut file| {
-        file.read_to_string(&mut text)?;
-        file.metadata()
-    });
-    let found = read.map_err(|error| Exit::input(format!("cannot read {}: {error}", path.display())))?;
+    let read = files::given(path, files::DOCUMENT_MAX).and_then(|text| Ok((text, std::fs::metadata(path)?)));
+    let (text, found) =
+        read.map_err(|error| Exit::input(format!("cannot read {}: {error}", path.display())))?;
     let format = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => Format::Toml,
         _ => Format::Json,

@@ -9,6 +9,7 @@ use hawser::interact::{Client, ClientError, Received};
 use hawser::local::LINE;
 use hawser::policy::document::{self, Format, node_json};
 use hawser::policy::{FileError, Names, format_of};
+use hawser::sim::files;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
@@ -152,7 +153,7 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
         let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
         read.map(|_| text)
     } else {
-        std::fs::read_to_string(file)
+        files::given(file, files::DOCUMENT_MAX)
     };
     let text = text.map_err(|error| Exit::input(format!("cannot read {name}: {error}")))?;
     let format = if is_input { Format::Json } else { format_of(file) };

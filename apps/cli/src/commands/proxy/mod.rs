@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hawser::select::transports::Transports;
 use hawser::select::{Profile, Racer, Report, Transport};
+use hawser::sim::files;
 use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
 
 use policy::PolicyArgs;
@@ -164,7 +165,7 @@ fn credential(path: &Path) -> Result<Credential, Exit> {
             mode & 0o777
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    let text = files::given(path, files::DOCUMENT_MAX).map_err(|error| named(&error))?;
     Credential::parse(&text).map_err(|error| named(&error))
 }
 
