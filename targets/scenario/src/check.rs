@@ -604,25 +604,6 @@ fn known_node(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
     Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
 }
 
-/// The families of addresses that a flow may use, the preferred one first.
-pub(super) fn families(family: Option<u8>) -> &'static [u8] {
-    match family {
-        Some(6) => &[6],
-        Some(_) => &[4],
-        None => &[4, 6],
-    }
-}
-
-/// The client's and the server's address of a flow between two hosts that have these; nothing where they have none of
-/// one family.
-pub(super) fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAddr, IpAddr)> {
-    let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
-    let mut both = families(family)
-        .iter()
-        .map(|family| Some((of(from, *family)?, of(to, *family)?)));
-    both.find_map(|both| both)
-}
-
 impl Host {
     /// Its addresses with prefix lengths, the defaults of the host with this number included.
     ///

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use super::check::{addresses_of, families};
 use super::{Flow, Hosts as Names, Opening, Pairs, Scenario, ScenarioError};
 
 /// The first port that a client has whose server's port is shared: below those that stacks give out by themselves.
@@ -115,6 +114,25 @@ impl Scenario {
             }
         }
     }
+}
+
+/// The families of addresses that a flow may use, the preferred one first.
+fn families(family: Option<u8>) -> &'static [u8] {
+    match family {
+        Some(6) => &[6],
+        Some(_) => &[4],
+        None => &[4, 6],
+    }
+}
+
+/// The client's and the server's address of a flow between two hosts that have these; nothing where they have none of
+/// one family.
+fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAddr, IpAddr)> {
+    let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
+    let mut both = families(family)
+        .iter()
+        .map(|family| Some((of(from, *family)?, of(to, *family)?)));
+    both.find_map(|both| both)
 }
 
 /// The connections of a flow.
