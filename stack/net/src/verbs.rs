@@ -10,9 +10,9 @@ use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 use hawser_verbs::Device;
 pub use hawser_verbs::{
-    Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MemoryRegion, Opcode, Operation,
-    ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote, SendRequest, Slice, Status,
-    VerbsError, WorkCompletion,
+    Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MAX_PIECES, MemoryRegion,
+    Opcode, Operation, ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote,
+    SendRequest, Slice, Slices, Status, VerbsError, WorkCompletion,
 };
 
 use crate::Endpoint;
@@ -173,7 +173,12 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// [`VerbsError::Full`] until completions make room; see [`Device::post_receive`].
-    pub fn post_receive(&mut self, pair: QueuePair, id: u64, local: Slice) -> Result<(), VerbsError> {
+    pub fn post_receive(
+        &mut self,
+        pair: QueuePair,
+        id: u64,
+        local: impl Into<Slices>,
+    ) -> Result<(), VerbsError> {
         let now = self.now();
         self.device.post_receive(self.stack, now, pair, id, local)
     }

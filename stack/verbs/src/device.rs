@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hawser_engine::{ByHandle, ByNumber, Handle, Notice, Region, RequestError, Stack, WorkRequest};
+use hawser_engine::{ByHandle, ByNumber, Handle, Notice, Region, RequestError, Slice, Stack, WorkRequest};
 use hawser_ir::abi;
 use hawser_time::Instant;
 
 use crate::VerbsError;
 use crate::completion::{CompletionQueue, Completions, WorkCompletion, code_of, source};
 use crate::datagram::Datagrams;
-use crate::memory::{Access, MemoryRegion, ProtectionDomain, Slice};
+use crate::memory::{Access, MemoryRegion, ProtectionDomain};
 use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+use crate::pieces::{Lists, Slices};
 
+/// Works that may be posted.
+const WORKS: usize = 128;
 /// Places for inline bytes: one more than works may be posted.
-const PLACES: u64 = 129;
+const PLACES: u64 = WORKS as u64 + 1;
 /// Completions that wait to be polled from a queue, beyond which nothing more is posted that would be reported there.
 const COMPLETIONS: usize = 16_384;
-/// Receives that may be posted before a pair answers its peer.
-const EARLY: usize = 256;
+/// Receives that may be posted.
+const RECEIVES: usize = 256;
 /// The port of RoCEv2.
 const PORT: u16 = 4791;
 
@@ -117,6 +120,8 @@ impl Device {
             }
             let state = Pair {
                 config,
+                sends: Lists::new(config.domain, WORKS),
+                receives: Lists::new(config.domain, RECEIVES),
                 state: QueuePairState::Reset,
                 handle: None,
                 sending: Vec::new(),
@@ -279,16 +284,17 @@ impl Device {
             });
         };
         let local = match &request.inline {
-            Some(bytes) => there.put_inline(stack, bytes)?,
-            None => request.local,
+            Some(bytes) => there.put_inline(stack, bytes)?.into(),
+            None => there.sends.join(stack, &request.local)?,
         };
-        let mut work = request.work(local);
+        let mut work = request.work(local.slice);
         if there.config.signal_all {
             work.flags |= abi::WORK_SIGNALED;
         }
-        post(stack, now, handle, &work)?;
-        there.inlined += u64::from(request.inline.is_some());
-        Ok(())
+        let posted = post(stack, now, handle, &work);
+        there.sends.note(stack, &local, posted.is_ok());
+        there.inlined += u64::from(posted.is_ok() && request.inline.is_some());
+        posted
     }
 
     /// Posts memory for one message of the peer, or for one write with immediate data: `ibv_post_recv`.
@@ -301,30 +307,35 @@ impl Device {
         now: Instant,
         pair: QueuePair,
         id: u64,
-        local: Slice,
+        local: impl Into<Slices>,
     ) -> Result<(), VerbsError> {
         let queue = self.pair(pair)?.config.receive_queue;
         self.has_room(queue)?;
         let there = self.pair(pair)?;
+        if there.state == QueuePairState::Reset {
+            return Err(VerbsError::State {
+                state: there.state,
+                what: "receive",
+            });
+        }
+        let local = there.receives.join(stack, &local.into())?;
         let work = WorkRequest {
             id,
             code: abi::WORK_RECEIVE,
-            len: local.len,
-            local: (local.key, local.at),
+            len: local.slice.len,
+            local: (local.slice.key, local.slice.at),
             ..WorkRequest::default()
         };
-        match (there.state, there.handle) {
-            (QueuePairState::Reset, _) => Err(VerbsError::State {
-                state: there.state,
-                what: "receive",
-            }),
-            (_, Some(handle)) => post(stack, now, handle, &work),
-            (_, None) if there.early.len() < EARLY => {
+        let posted = match there.handle {
+            Some(handle) => post(stack, now, handle, &work),
+            None if there.early.len() < RECEIVES => {
                 there.early.push(work);
                 Ok(())
             }
-            (_, None) => Err(VerbsError::Full),
-        }
+            None => Err(VerbsError::Full),
+        };
+        there.receives.note(stack, &local, posted.is_ok());
+        posted
     }
 
     fn has_room(&self, queue: CompletionQueue) -> Result<(), VerbsError> {
@@ -366,6 +377,8 @@ impl Device {
         let Some(there) = self.pairs.remove(&pair) else {
             return;
         };
+        there.sends.end(stack);
+        there.receives.end(stack);
         if let Some(region) = there.inline {
             stack.deregister(region.domain.0, region.key);
         }

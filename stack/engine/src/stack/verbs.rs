@@ -9,7 +9,7 @@ use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause};
-use crate::state::{ANYBODY, Handle, Region};
+use crate::state::{ANYBODY, Handle, MAX_PIECES, Region, Slice};
 use crate::tables::op_index;
 
 /// Work that is posted to a queue pair. What a kind of work does not use is zero.
@@ -59,6 +59,20 @@ impl Stack {
         let key = state
             .regions
             .add((domain, access, base), region, state.limits.regions);
+        key.ok_or(RequestError::Limit("regions"))
+    }
+
+    /// Registers pieces of registered memory as one, for work of its own host, and returns the key of the list. Its first
+    /// byte is at 0. Each access finds the regions of the pieces anew.
+    ///
+    /// # Errors
+    /// [`RequestError::Limit`] beyond [`MAX_PIECES`], and as with [`Stack::register`].
+    pub fn register_list(&mut self, domain: u32, pieces: &[Slice]) -> Result<u32, RequestError> {
+        if pieces.len() > MAX_PIECES {
+            return Err(RequestError::Limit("pieces of memory in a list"));
+        }
+        let state = &mut self.chains.state;
+        let key = state.regions.add_list(domain, pieces, state.limits.regions);
         key.ok_or(RequestError::Limit("regions"))
     }
 
