@@ -6,6 +6,8 @@
 mod asynchronous;
 mod wakers;
 
+use std::net::IpAddr;
+
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 use hawser_verbs::Device;
@@ -130,6 +132,14 @@ impl Verbs<'_> {
     #[must_use]
     pub fn observe(&self, pair: QueuePair, field: &str) -> Option<u64> {
         self.stack.observe(self.device.handle(pair)?, field)
+    }
+
+    /// Checks that the link takes packets with so much payload to a host of this family.
+    ///
+    /// # Errors
+    /// [`VerbsError::Mtu`].
+    pub fn check_mtu(&self, payload: u32, host: IpAddr) -> Result<(), VerbsError> {
+        Device::check_mtu(self.stack, payload, host)
     }
 
     /// From INIT to RTS: the pair answers its peer and may send. Both ends do it before either sends.

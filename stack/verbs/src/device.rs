@@ -1,7 +1,7 @@
 //! All of one stack: what its applications hold, and how the stack's notices find their queues.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hawser_engine::{ByHandle, ByNumber, Handle, Notice, Region, RequestError, Slice, Stack, WorkRequest};
 use hawser_ir::abi;
@@ -22,6 +22,9 @@ const PLACES: u64 = WORKS as u64 + 1;
 const COMPLETIONS: usize = 16_384;
 /// Receives that may be posted.
 const RECEIVES: usize = 256;
+/// Bytes of the headers behind that of IP, and of the trailer, of a write of one packet with immediate data: UDP, BTH, RETH,
+/// ImmDt and the invariant CRC. No other packet with payload has more.
+const HEADERS: u32 = 8 + 12 + 16 + 4 + 4;
 /// The port of RoCEv2.
 const PORT: u16 = 4791;
 
@@ -165,7 +168,7 @@ impl Device {
     /// INIT becomes RTR: the pair answers its peer.
     ///
     /// # Errors
-    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    /// [`VerbsError::Mtu`], [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
     pub fn to_ready_to_receive(
         &mut self,
         stack: &mut Stack,
@@ -173,9 +176,24 @@ impl Device {
         pair: QueuePair,
         connection: &Connection,
     ) -> Result<(), VerbsError> {
+        Device::check_mtu(stack, connection.mtu, connection.remote)?;
         let remote = SocketAddr::new(connection.remote, PORT);
         let options = connection.receiving();
         self.receive(stack, now, pair, Some(remote), [&options, &connection.sending()])
+    }
+
+    /// Checks that the link takes packets with so much payload to a host of this family. What it does not take would be
+    /// lost each time, and the pair would fail once its retries are over.
+    ///
+    /// # Errors
+    /// [`VerbsError::Mtu`].
+    pub fn check_mtu(stack: &Stack, payload: u32, host: IpAddr) -> Result<(), VerbsError> {
+        let link = stack.link_mtu();
+        let ip = if host.is_ipv4() { 20 } else { 40 };
+        if payload.saturating_add(ip + HEADERS) > link {
+            return Err(VerbsError::Mtu { payload, link });
+        }
+        Ok(())
     }
 
     /// INIT becomes RTS: the pair sends datagrams to pairs of its kind on any host, and takes theirs (UD).

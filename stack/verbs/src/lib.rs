@@ -70,6 +70,14 @@ pub enum VerbsError {
         /// What has them.
         what: &'static str,
     },
+    /// Packets of a queue pair are longer than the link takes.
+    #[error("packets with {payload} bytes of payload do not fit the device, whose MTU is {link} bytes")]
+    Mtu {
+        /// Payload bytes of a packet: [`Connection::mtu`].
+        payload: u32,
+        /// Bytes of the largest packet that the link takes.
+        link: u32,
+    },
     /// Nobody drives the stack any more, for this reason: nothing is sent and no work ends.
     #[error("the network has ended: {0}")]
     Ended(String),

@@ -42,6 +42,12 @@ impl Stack {
         self.chains.tables.app[op_index(AppOp::Post)].is_some()
     }
 
+    /// The largest packet in bytes that the link takes.
+    #[must_use]
+    pub fn link_mtu(&self) -> u32 {
+        self.interface.mtu()
+    }
+
     /// Registers memory and returns its key, which this end and its peers use. Peers know the first byte by the
     /// address `base`; `access` has `ACCESS_…` flags of [`hawser_ir::abi`]; a queue pair uses the memory of its own
     /// `domain` alone.
