@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 const TESTS: &[Test] = tests![
     memory_of_another_process_is_written_read_and_changed,
     what_does_not_fit_together_is_said,
+    packets_that_no_device_takes_are_refused_at_once,
     callers_that_do_not_complete_a_request_hold_up_no_client,
     idle_clients_make_room,
     the_page_on_interfaces_works_word_for_word,
@@ -138,6 +139,39 @@ fn what_does_not_fit_together_is_said() -> TestResult {
         let errors = String::from_utf8(socket.stderr)?;
         assert_eq!(socket.status.code(), Some(4), "{errors}");
         assert!(errors.contains("which a UDP socket does not show"), "{errors}");
+        Ok(())
+    })
+}
+
+/// 4,096 bytes and their headers need an MTU of 4,160 bytes over IPv4 (IBA, A17): UDP, BTH, RETH, immediate data and the CRC
+/// are 44 bytes. The device of a client, then that of a server alone, takes less.
+fn packets_that_no_device_takes_are_refused_at_once() -> TestResult {
+    between_devices(|| {
+        let (_server, mut lines) = serve("")?;
+        let refused = |code, text: &str| -> TestResult {
+            let begin = std::time::Instant::now();
+            let output = work("write", "--mtu 4096 --size 65536 --count 1")?;
+            let errors = String::from_utf8(output.stderr)?;
+            assert_eq!(output.status.code(), Some(code), "{errors}");
+            assert!(errors.contains(text), "{errors}");
+            // The seven retries of a pair take 0.5 s; a probe of the address takes 0.3 s.
+            assert!(begin.elapsed() < Duration::from_secs(5));
+            Ok(())
+        };
+        let own = "packets with 4096 bytes of payload do not fit the device, whose MTU is 1500 bytes";
+        refused(4, own)?;
+        let mut netlink = Netlink::open()?;
+        netlink.set_mtu("hawser1", 4_159)?;
+        refused(4, "whose MTU is 4159 bytes")?;
+        netlink.set_mtu("hawser1", 4_160)?;
+        refused(5, "its device does not take packets with so much payload")?;
+        let output = work("write", "--mtu 1024 --size 65536 --count 1")?;
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(next(&mut lines)?["served"], "write");
         Ok(())
     })
 }

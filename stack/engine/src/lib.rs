@@ -62,4 +62,4 @@ pub use stack::{
     AnotherProgram, Direction, Observable, RequestError, Stack, Standing, Step, StepError, Swap, SwapError,
     WorkRequest,
 };
-pub use state::{Errno, ForwardTo, ForwardedEvent, Handle, Notice, Region};
+pub use state::{Errno, ForwardTo, ForwardedEvent, Handle, MAX_PIECES, Notice, Region, Slice};

@@ -6,13 +6,15 @@
 mod asynchronous;
 mod wakers;
 
+use std::net::IpAddr;
+
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
 use hawser_verbs::Device;
 pub use hawser_verbs::{
-    Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MemoryRegion, Opcode, Operation,
-    ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote, SendRequest, Slice, Status,
-    VerbsError, WorkCompletion,
+    Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MAX_PIECES, MemoryRegion,
+    Opcode, Operation, ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote,
+    SendRequest, Slice, Slices, Status, VerbsError, WorkCompletion,
 };
 
 use crate::Endpoint;
@@ -132,6 +134,14 @@ impl Verbs<'_> {
         self.stack.observe(self.device.handle(pair)?, field)
     }
 
+    /// Checks that the link takes packets with so much payload to a host of this family.
+    ///
+    /// # Errors
+    /// [`VerbsError::Mtu`].
+    pub fn check_mtu(&self, payload: u32, host: IpAddr) -> Result<(), VerbsError> {
+        Device::check_mtu(self.stack, payload, host)
+    }
+
     /// From INIT to RTS: the pair answers its peer and may send. Both ends do it before either sends.
     ///
     /// # Errors
@@ -173,7 +183,12 @@ impl Verbs<'_> {
     ///
     /// # Errors
     /// [`VerbsError::Full`] until completions make room; see [`Device::post_receive`].
-    pub fn post_receive(&mut self, pair: QueuePair, id: u64, local: Slice) -> Result<(), VerbsError> {
+    pub fn post_receive(
+        &mut self,
+        pair: QueuePair,
+        id: u64,
+        local: impl Into<Slices>,
+    ) -> Result<(), VerbsError> {
         let now = self.now();
         self.device.post_receive(self.stack, now, pair, id, local)
     }

@@ -131,6 +131,36 @@ async fn a_task_waits_for_its_completion_and_a_batch_comes_in_order() {
     assert_eq!(ids, (2..34).collect::<Vec<_>>());
 }
 
+/// Both programs, whose packets of 1,024 bytes begin and end inside pieces.
+#[tokio::test]
+async fn works_have_several_pieces_of_memory() {
+    for program in ["roce", "roce-irn"] {
+        let ([here, there], _) = hosts(program).await;
+        let bytes: Vec<u8> = (0..5_000).map(|at| (at * 7 + at / 251) as u8).collect();
+        here.memory.write(6_000, &bytes[..3_001]);
+        here.memory.write(10, &bytes[3_001..]);
+        let local = [here.memory.slice(6_000, 3_001), here.memory.slice(10, 1_999)];
+        let apart = [(9_000, 999), (0, 1), (2_000, 4_000)];
+        let receive = apart.map(|(at, len)| there.memory.slice(at, len));
+        let posted = there
+            .network
+            .verbs(|verbs| verbs.post_receive(there.pair, 1, receive));
+        posted.expect("there is room");
+        let request = SendRequest::new(2, Operation::Send, local);
+        let posted = here.network.verbs(|verbs| verbs.post_send(here.pair, &request));
+        posted.expect("there is room");
+        let received = there.next().await.expect("done");
+        assert_eq!((received.status, received.len), (Status::Success, 5_000));
+        let memory = there.memory.region().bytes().to_vec();
+        let found: Vec<u8> = apart
+            .iter()
+            .flat_map(|&(at, len)| &memory[at as usize..][..len as usize])
+            .copied()
+            .collect();
+        assert_eq!(found, bytes, "{program}");
+    }
+}
+
 #[tokio::test]
 async fn each_of_several_tasks_gets_one_completion() {
     let ([here, there], _) = hosts("roce").await;

@@ -1,24 +1,30 @@
 //! All of one stack: what its applications hold, and how the stack's notices find their queues.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use hawser_engine::{ByHandle, ByNumber, Handle, Notice, Region, RequestError, Stack, WorkRequest};
+use hawser_engine::{ByHandle, ByNumber, Handle, Notice, Region, RequestError, Slice, Stack, WorkRequest};
 use hawser_ir::abi;
 use hawser_time::Instant;
 
 use crate::VerbsError;
 use crate::completion::{CompletionQueue, Completions, WorkCompletion, code_of, source};
 use crate::datagram::Datagrams;
-use crate::memory::{Access, MemoryRegion, ProtectionDomain, Slice};
+use crate::memory::{Access, MemoryRegion, ProtectionDomain};
 use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+use crate::pieces::{Lists, Slices};
 
+/// Works that may be posted.
+const WORKS: usize = 128;
 /// Places for inline bytes: one more than works may be posted.
-const PLACES: u64 = 129;
+const PLACES: u64 = WORKS as u64 + 1;
 /// Completions that wait to be polled from a queue, beyond which nothing more is posted that would be reported there.
 const COMPLETIONS: usize = 16_384;
-/// Receives that may be posted before a pair answers its peer.
-const EARLY: usize = 256;
+/// Receives that may be posted.
+const RECEIVES: usize = 256;
+/// Bytes of the headers behind that of IP, and of the trailer, of a write of one packet with immediate data: UDP, BTH, RETH,
+/// ImmDt and the invariant CRC. No other packet with payload has more.
+const HEADERS: u32 = 8 + 12 + 16 + 4 + 4;
 /// The port of RoCEv2.
 const PORT: u16 = 4791;
 
@@ -117,6 +123,8 @@ impl Device {
             }
             let state = Pair {
                 config,
+                sends: Lists::new(config.domain, WORKS),
+                receives: Lists::new(config.domain, RECEIVES),
                 state: QueuePairState::Reset,
                 handle: None,
                 sending: Vec::new(),
@@ -160,7 +168,7 @@ impl Device {
     /// INIT becomes RTR: the pair answers its peer.
     ///
     /// # Errors
-    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    /// [`VerbsError::Mtu`], [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
     pub fn to_ready_to_receive(
         &mut self,
         stack: &mut Stack,
@@ -168,9 +176,24 @@ impl Device {
         pair: QueuePair,
         connection: &Connection,
     ) -> Result<(), VerbsError> {
+        Device::check_mtu(stack, connection.mtu, connection.remote)?;
         let remote = SocketAddr::new(connection.remote, PORT);
         let options = connection.receiving();
         self.receive(stack, now, pair, Some(remote), [&options, &connection.sending()])
+    }
+
+    /// Checks that the link takes packets with so much payload to a host of this family. What it does not take would be
+    /// lost each time, and the pair would fail once its retries are over.
+    ///
+    /// # Errors
+    /// [`VerbsError::Mtu`].
+    pub fn check_mtu(stack: &Stack, payload: u32, host: IpAddr) -> Result<(), VerbsError> {
+        let link = stack.link_mtu();
+        let ip = if host.is_ipv4() { 20 } else { 40 };
+        if payload.saturating_add(ip + HEADERS) > link {
+            return Err(VerbsError::Mtu { payload, link });
+        }
+        Ok(())
     }
 
     /// INIT becomes RTS: the pair sends datagrams to pairs of its kind on any host, and takes theirs (UD).
@@ -279,16 +302,17 @@ impl Device {
             });
         };
         let local = match &request.inline {
-            Some(bytes) => there.put_inline(stack, bytes)?,
-            None => request.local,
+            Some(bytes) => there.put_inline(stack, bytes)?.into(),
+            None => there.sends.join(stack, &request.local)?,
         };
-        let mut work = request.work(local);
+        let mut work = request.work(local.slice);
         if there.config.signal_all {
             work.flags |= abi::WORK_SIGNALED;
         }
-        post(stack, now, handle, &work)?;
-        there.inlined += u64::from(request.inline.is_some());
-        Ok(())
+        let posted = post(stack, now, handle, &work);
+        there.sends.note(stack, &local, posted.is_ok());
+        there.inlined += u64::from(posted.is_ok() && request.inline.is_some());
+        posted
     }
 
     /// Posts memory for one message of the peer, or for one write with immediate data: `ibv_post_recv`.
@@ -301,30 +325,35 @@ impl Device {
         now: Instant,
         pair: QueuePair,
         id: u64,
-        local: Slice,
+        local: impl Into<Slices>,
     ) -> Result<(), VerbsError> {
         let queue = self.pair(pair)?.config.receive_queue;
         self.has_room(queue)?;
         let there = self.pair(pair)?;
+        if there.state == QueuePairState::Reset {
+            return Err(VerbsError::State {
+                state: there.state,
+                what: "receive",
+            });
+        }
+        let local = there.receives.join(stack, &local.into())?;
         let work = WorkRequest {
             id,
             code: abi::WORK_RECEIVE,
-            len: local.len,
-            local: (local.key, local.at),
+            len: local.slice.len,
+            local: (local.slice.key, local.slice.at),
             ..WorkRequest::default()
         };
-        match (there.state, there.handle) {
-            (QueuePairState::Reset, _) => Err(VerbsError::State {
-                state: there.state,
-                what: "receive",
-            }),
-            (_, Some(handle)) => post(stack, now, handle, &work),
-            (_, None) if there.early.len() < EARLY => {
+        let posted = match there.handle {
+            Some(handle) => post(stack, now, handle, &work),
+            None if there.early.len() < RECEIVES => {
                 there.early.push(work);
                 Ok(())
             }
-            (_, None) => Err(VerbsError::Full),
-        }
+            None => Err(VerbsError::Full),
+        };
+        there.receives.note(stack, &local, posted.is_ok());
+        posted
     }
 
     fn has_room(&self, queue: CompletionQueue) -> Result<(), VerbsError> {
@@ -366,6 +395,8 @@ impl Device {
         let Some(there) = self.pairs.remove(&pair) else {
             return;
         };
+        there.sends.end(stack);
+        there.receives.end(stack);
         if let Some(region) = there.inline {
             stack.deregister(region.domain.0, region.key);
         }

@@ -6,12 +6,13 @@
 //!
 //! * `memory`: protection domains and memory regions
 //! * `pair`: queue pairs, their states and the work that is posted to them
+//! * `pieces`: work with several pieces of memory
 //! * `datagram`: unreliable datagrams, which have no peer
 //! * `completion`: what became of it
 //! * `device`: all of one stack
 //!
 //! # Limits
-//! A work request has one piece of memory (`max_sge` 1); a queue pair has at most 128 works and 256 receives posted; a
+//! A work request has up to [`MAX_PIECES`] pieces of memory (`max_sge` 16); a queue pair has at most 128 works and 256 receives posted; a
 //! message has at most 2 GiB. While 16,384 completions of a queue wait to be polled, nothing more is posted that would be
 //! reported there. Addresses of a region count from its first byte (`IBV_ACCESS_ZERO_BASED`).
 
@@ -23,13 +24,15 @@ mod datagram;
 mod device;
 mod memory;
 mod pair;
+mod pieces;
 
 pub use completion::{CompletionQueue, Opcode, Status, WorkCompletion};
 pub use datagram::{Datagrams, Destination};
 pub use device::Device;
-pub use hawser_engine::Region;
-pub use memory::{Access, MemoryRegion, ProtectionDomain, Remote, Slice};
+pub use hawser_engine::{MAX_PIECES, Region, Slice};
+pub use memory::{Access, MemoryRegion, ProtectionDomain, Remote};
 pub use pair::{Connection, MAX_INLINE, Operation, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
+pub use pieces::Slices;
 
 #[cfg(doc)]
 use hawser_engine::Stack;
@@ -66,6 +69,14 @@ pub enum VerbsError {
         limit: u64,
         /// What has them.
         what: &'static str,
+    },
+    /// Packets of a queue pair are longer than the link takes.
+    #[error("packets with {payload} bytes of payload do not fit the device, whose MTU is {link} bytes")]
+    Mtu {
+        /// Payload bytes of a packet: [`Connection::mtu`].
+        payload: u32,
+        /// Bytes of the largest packet that the link takes.
+        link: u32,
     },
     /// Nobody drives the stack any more, for this reason: nothing is sent and no work ends.
     #[error("the network has ended: {0}")]

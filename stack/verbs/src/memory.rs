@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 use std::sync::Arc;
 
-use hawser_engine::Region;
+use hawser_engine::{Region, Slice};
 use hawser_ir::abi;
 
 /// What belongs together: queue pairs use the memory of their own domain alone.
@@ -95,17 +95,6 @@ impl MemoryRegion {
     pub fn read(&self, at: usize, out: &mut [u8]) {
         out.copy_from_slice(&self.region.bytes()[at..at + out.len()]);
     }
-}
-
-/// A part of a memory region of this host: `ibv_sge`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slice {
-    /// The region's key.
-    pub key: u32,
-    /// Where it begins, in bytes.
-    pub at: u64,
-    /// Its bytes.
-    pub len: u64,
 }
 
 /// A place in a memory region of the peer.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use hawser_engine::{Handle, WorkRequest};
+use hawser_engine::{Handle, Slice, WorkRequest};
 use hawser_ir::abi;
 
 use crate::completion::CompletionQueue;
 use crate::datagram::Destination;
-use crate::memory::{Access, MemoryRegion, ProtectionDomain, Remote, Slice};
+use crate::memory::{Access, MemoryRegion, ProtectionDomain, Remote};
+use crate::pieces::{Lists, Slices};
 
 /// The bytes that [`SendRequest::inline`] takes at most.
 pub const MAX_INLINE: usize = 256;
@@ -180,7 +181,7 @@ pub enum Operation {
 pub struct SendRequest {
     pub(crate) id: u64,
     pub(crate) operation: Operation,
-    pub(crate) local: Slice,
+    pub(crate) local: Slices,
     pub(crate) inline: Option<Vec<u8>>,
     pub(crate) flags: u32,
     pub(crate) immediate: u32,
@@ -189,11 +190,11 @@ pub struct SendRequest {
 impl SendRequest {
     /// Work with the bytes of `local`: those are sent, or are where what is read or found there comes to.
     #[must_use]
-    pub fn new(id: u64, operation: Operation, local: Slice) -> SendRequest {
+    pub fn new(id: u64, operation: Operation, local: impl Into<Slices>) -> SendRequest {
         SendRequest {
             id,
             operation,
-            local,
+            local: local.into(),
             inline: None,
             flags: 0,
             immediate: 0,
@@ -282,6 +283,9 @@ pub(crate) struct Pair {
     pub(crate) sending: Vec<(u32, u64)>,
     /// Where the datagram came from of which the next notice tells.
     pub(crate) source: Option<Destination>,
+    /// The lists of pieces of work that is sent, and of receives.
+    pub(crate) sends: Lists,
+    pub(crate) receives: Lists,
     /// Receives that were posted before it answers its peer.
     pub(crate) early: Vec<WorkRequest>,
     /// Room for bytes that are sent inline, made with the first.

@@ -8,4 +8,5 @@
 mod cable;
 mod datagrams;
 mod errors;
+mod pieces;
 mod stage;

@@ -53,7 +53,8 @@ impl Host {
             gateways: vec![],
             mtu: 1500,
         };
-        let config = StackConfig::new(interface, 2 * seed + number as u64);
+        let mut config = StackConfig::new(interface, 2 * seed + number as u64);
+        config.limits.regions = 400;
         let stack = Stack::new(Arc::clone(program), config, end.caps());
         let mut stack = stack.expect("a good configuration");
         let mut device = Device::new(&stack, 100 * number as u32).expect("it has verbs");

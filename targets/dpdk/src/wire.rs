@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hawser_engine::net::Sum;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_host::{Clock, Interface, WireCounters};
+use hawser_host::{Clock, Interface, Presence, WireCounters};
 use hawser_time::Instant;
 
 use crate::OpenError;
@@ -56,13 +56,14 @@ pub struct DpdkWire {
     counters: WireCounters,
     pace: Pace,
     stand: Option<Arc<Stand>>,
+    /// Of the interface that the port stands on: drivers do not report that it was taken away.
+    presence: Option<Presence>,
 }
 
 /// The host's interface that a port stands on.
 #[derive(Debug)]
 struct Stand {
     interface: Interface,
-    #[expect(dead_code, reason = "to hold it is its use")]
     promiscuous: OwnedFd,
 }
 
@@ -180,6 +181,7 @@ impl DpdkWire {
             caps,
             counters: WireCounters::default(),
             pace: Pace::new().map_err(OpenError::io("make a timer"))?,
+            presence: stand.as_ref().map(|stand| Presence::new(&stand.interface)),
             stand,
         })
     }
@@ -310,6 +312,9 @@ impl Wire for DpdkWire {
         let count = self.batch.len();
         if count == 0 {
             self.pace.idle()?;
+            if let (Some(presence), Some(stand)) = (&mut self.presence, &self.stand) {
+                presence.check(&stand.promiscuous)?;
+            }
             return Ok(0);
         }
         self.at = Clock.now();

@@ -4,16 +4,22 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
 
+use hawser_time::Instant;
+use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
+use rustix::net::sockopt;
 
-use crate::OpenError;
 use crate::sys::{self, InterfaceRequest};
+use crate::{Clock, OpenError};
 
 /// ARPHRD_ETHER of <linux/if_arp.h>.
 const HARDWARE_ETHERNET: u16 = 1;
 /// SPEED_UNKNOWN of <linux/ethtool.h>, which is -1 there.
 const UNKNOWN_SPEED: u32 = u32::MAX;
+/// The interval at which a wire that receives no frames asks whether its interface is there.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// The properties of an Ethernet interface of the calling thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +128,49 @@ impl Interface {
         let socket = sys::packet_socket().map_err(failed())?;
         sys::set_promiscuous(socket.as_fd(), self.index).map_err(failed())?;
         Ok(socket)
+    }
+}
+
+/// The interface of a wire, which may be taken away.
+#[derive(Debug)]
+pub struct Presence {
+    name: String,
+    index: c_int,
+    /// When the kernel was asked for it last.
+    asked: Instant,
+}
+
+impl Presence {
+    /// An interface that is there now.
+    #[must_use]
+    pub fn new(interface: &Interface) -> Presence {
+        Presence {
+            name: interface.name.clone(),
+            index: interface.index,
+            asked: Clock.now(),
+        }
+    }
+
+    /// Asks the kernel for the interface, at most each 0.1 s, by a socket of its network. An interface that went down may
+    /// come up again; the error that the socket has of it is taken, or the socket would stay readable.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn check(&mut self, socket: impl AsFd) -> io::Result<()> {
+        let now = Clock.now();
+        if now - self.asked < ASK_EVERY {
+            return Ok(());
+        }
+        self.asked = now;
+        // Asking a socket for its error does not fail.
+        let _ = sockopt::socket_error(&socket);
+        match index_to_name(&socket, self.index as u32) {
+            Err(Errno::NODEV) => Err(io::Error::new(
+                io::ErrorKind::NotConnected,
+                format!("the interface '{}' is gone", self.name),
+            )),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }
 

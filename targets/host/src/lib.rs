@@ -47,7 +47,7 @@ mod vnet;
 
 pub use clock::Clock;
 pub use error::OpenError;
-pub use interface::Interface;
+pub use interface::{Interface, Presence};
 pub use packet::{PacketOptions, PacketWire};
 pub use sys::{set_busy_poll, wait, wait_for_either};
 pub use tun::{TunOptions, TunWire};

@@ -8,9 +8,6 @@ use std::time::Duration;
 
 use hawser_engine::net::Steering;
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
-use hawser_time::Instant;
-use rustix::io::Errno;
-use rustix::net::netdevice::index_to_name;
 use rustix::net::sockopt;
 use socket2::{SockFilter, SockRef};
 
@@ -18,7 +15,7 @@ use crate::batch::{Batch, Holds};
 use crate::queue_limit::QueueLimit;
 use crate::slots::{self, Slots};
 use crate::sys;
-use crate::{Interface, OpenError, WireCounters, filter};
+use crate::{Interface, OpenError, Presence, WireCounters, filter};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -29,9 +26,6 @@ const MAX_PACKET: u32 = 65_535;
 const BUFFER_BYTES: usize = 16 << 20;
 /// The least that serves super-segments, doubled likewise; with less a ring is used.
 const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
-
-/// The interval at which a wire that receives no frames asks whether its interface is there.
-const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Where received frames wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,15 +72,6 @@ pub struct PacketWire {
     interface: Presence,
 }
 
-/// The interface of a socket, which may be taken away.
-#[derive(Debug)]
-struct Presence {
-    name: String,
-    index: c_int,
-    /// When the kernel was asked for it last.
-    asked: Instant,
-}
-
 #[derive(Debug)]
 enum Arrivals {
     Buffer(Slots),
@@ -122,11 +107,7 @@ impl PacketWire {
             counters,
             limit,
             is_full: false,
-            interface: Presence {
-                name: device.name,
-                index: device.index,
-                asked: sys::monotonic(),
-            },
+            interface: Presence::new(&device),
         })
     }
 
@@ -274,27 +255,6 @@ impl Wire for PacketWire {
             self.limit.refused();
         }
         Ok(taken)
-    }
-}
-
-impl Presence {
-    /// Asks the kernel for the interface, at most each [`ASK_EVERY`]. One that went down may come up again; the error that a
-    /// socket has of it is taken, or the socket would stay readable.
-    fn check(&mut self, socket: &File) -> io::Result<()> {
-        let now = sys::monotonic();
-        if now.as_nanos() - self.asked.as_nanos() < ASK_EVERY.as_nanos() as u64 {
-            return Ok(());
-        }
-        self.asked = now;
-        // Asking a socket for its error does not fail.
-        let _ = sockopt::socket_error(socket);
-        match index_to_name(socket, self.index as u32) {
-            Err(Errno::NODEV) => Err(io::Error::new(
-                io::ErrorKind::NotConnected,
-                format!("the interface '{}' is gone", self.name),
-            )),
-            Ok(_) | Err(_) => Ok(()),
-        }
     }
 }
 

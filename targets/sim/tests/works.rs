@@ -122,6 +122,31 @@ fn nothing_is_lost_and_nothing_happens_twice_where_packets_are_lost() {
     }
 }
 
+/// A path on which half of the answers are overtaken, and no packet is lost. An answer beyond the next one is an implied NAK
+/// (IBA, 9.7.5.2.2): go-back-N asks again, and by time where the answers to that change places as well. Selective repeat
+/// takes the answers as they come, and needs no time-out.
+#[test]
+fn answers_to_reads_may_overtake_one_another() {
+    for (seed, program) in (0..8).flat_map(|seed| PROGRAMS.map(|program| (seed, program))) {
+        let line = "rate = '1Gbit/s', delay = '10us'";
+        let text = format!(
+            "program = '{program}'\nseed = {seed}\nduration = '10s'\n\
+             host = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+             link = [{{ between = ['a', 'b'], forward = {{ {line} }}, \
+             backward = {{ {line}, reorder = '50%', hold = '30us' }} }}]\n\
+             flow = [{{ from = 'a', to = 'b', works = {{ count = 200, size = [0, 20000], kinds = ['read', 'write', 'add'] }} }}]\n",
+        );
+        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+        let report = good(&scenario);
+        let overtaken: u64 = report.links.iter().map(|link| link.reordered).sum();
+        assert!(overtaken > 100, "{report}");
+        let forward = &report.flows[0].forward;
+        let limit = if program == "roce" { 0.5 } else { 0.03 };
+        let is_done = forward.works.is_some_and(|works| works.done == 200);
+        assert!(is_done && forward.seconds.is_some_and(|s| s < limit), "{report}");
+    }
+}
+
 #[test]
 fn both_engines_send_the_same_packets() {
     for program in PROGRAMS {
@@ -346,6 +371,12 @@ fn planted_faults_are_found() {
             "request.mtp",
             "    q.tries += 1;\n    repeat_all(q, q.una);",
             "    q.tries += 1;",
+        ),
+        (
+            "answers",
+            "go_back.mtp",
+            "bool is_awaited(pair q, uint64 psn) { return psn == q.una; }",
+            "bool is_awaited(pair q, uint64 psn) { return psn >= q.una; }",
         ),
         (
             "place",

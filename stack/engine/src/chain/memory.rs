@@ -3,6 +3,8 @@
 //! They are the externs of `std/memory.mtp`. An answer runs right after the chain that asked, before any other event,
 //! so that a program's packets have their effects on memory in the order in which they came.
 
+use std::iter;
+
 use hawser_ir::abi::{Addr, ExternRec, Id};
 use hawser_ir::buf::Record;
 
@@ -10,7 +12,7 @@ use super::cause::Buffer;
 use super::execute::Effects;
 use crate::externs::{MAX_ARGS, Operation};
 use crate::scalar;
-use crate::state::{Region, Span};
+use crate::state::{Part, Region, Span};
 
 /// The maximum number of bytes of one read, which are copied, and of new memory.
 const MAX_BYTES: u64 = 1 << 20;
@@ -86,13 +88,14 @@ impl Effects<'_> {
                     ..Done::default()
                 })
             }
-            Operation::Check => regions.open(&span(a, b)).map_or(DENIED, |_| Done::default()),
+            Operation::Check => regions.open(span(a, b)).map_or(DENIED, |_| Done::default()),
             Operation::Read => {
-                let Some((region, from)) = regions.open(&span(a, b)).filter(|_| a <= MAX_BYTES) else {
+                let Some(parts) = regions.open(span(a, b)).filter(|_| a <= MAX_BYTES) else {
                     return DENIED;
                 };
-                let bytes = region.bytes();
-                out.extend_from_slice(&bytes[from..from + a as usize]);
+                for Part { region, from, len } in parts {
+                    out.extend_from_slice(&region.bytes()[from..from + len]);
+                }
                 Done {
                     addr: Buffer::read_addr(),
                     len: a as u32,
@@ -100,26 +103,29 @@ impl Effects<'_> {
                 }
             }
             Operation::Write => {
-                let Some((region, from)) = regions.open(&span(b, c)) else {
+                let Some(parts) = regions.open(span(b, c)) else {
                     return DENIED;
                 };
-                let mut bytes = region.bytes();
-                let mut at = from;
-                for piece in self.cause.buffer.get(a, b) {
-                    bytes[at..at + piece.len()].copy_from_slice(piece);
-                    at += piece.len();
-                }
                 Done {
-                    len: (at - from) as u32,
+                    len: scatter(parts, self.cause.buffer.get(a, b)),
                     ..Done::default()
                 }
             }
-            Operation::CompareSwap | Operation::FetchAdd | Operation::Set => {
+            Operation::Set => {
+                let Some(parts) = regions.open(span(WORD as u64, b)) else {
+                    return DENIED;
+                };
+                Done {
+                    len: scatter(parts, iter::once(&a.to_ne_bytes()[..])),
+                    ..Done::default()
+                }
+            }
+            Operation::CompareSwap | Operation::FetchAdd => {
                 let rights = if operation == Operation::CompareSwap { c } else { b };
-                if operation != Operation::Set && !at.is_multiple_of(WORD as u64) {
+                if !at.is_multiple_of(WORD as u64) {
                     return MISALIGNED;
                 }
-                let Some((region, from)) = regions.open(&span(WORD as u64, rights)) else {
+                let Some(Part { region, from, .. }) = regions.open_one(span(WORD as u64, rights)) else {
                     return DENIED;
                 };
                 let mut bytes = region.bytes();
@@ -128,7 +134,6 @@ impl Effects<'_> {
                 match operation {
                     Operation::CompareSwap if before == a => scalar::store(word, b),
                     Operation::FetchAdd => scalar::store(word, before.wrapping_add(a)),
-                    Operation::Set => scalar::store(word, a),
                     _ => {}
                 }
                 Done {
@@ -139,4 +144,28 @@ impl Effects<'_> {
             }
         }
     }
+}
+
+/// Puts bytes into the parts of regions, and returns their number. It ends where either side does.
+fn scatter<'a>(parts: impl Iterator<Item = Part<'a>>, mut pieces: impl Iterator<Item = &'a [u8]>) -> u32 {
+    let mut piece: &[u8] = &[];
+    let mut done = 0;
+    for Part { region, from, len } in parts {
+        let mut bytes = region.bytes();
+        let mut room = &mut bytes[from..from + len];
+        while !room.is_empty() {
+            if piece.is_empty() {
+                let Some(next) = pieces.next() else {
+                    return done;
+                };
+                piece = next;
+            }
+            let count = room.len().min(piece.len());
+            let (now, later) = room.split_at_mut(count);
+            now.copy_from_slice(&piece[..count]);
+            (piece, room) = (&piece[count..], later);
+            done += count as u32;
+        }
+    }
+    done
 }

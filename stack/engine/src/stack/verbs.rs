@@ -9,7 +9,7 @@ use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause};
-use crate::state::{ANYBODY, Handle, Region};
+use crate::state::{ANYBODY, Handle, MAX_PIECES, Region, Slice};
 use crate::tables::op_index;
 
 /// Work that is posted to a queue pair. What a kind of work does not use is zero.
@@ -42,6 +42,12 @@ impl Stack {
         self.chains.tables.app[op_index(AppOp::Post)].is_some()
     }
 
+    /// The largest packet in bytes that the link takes.
+    #[must_use]
+    pub fn link_mtu(&self) -> u32 {
+        self.interface.mtu()
+    }
+
     /// Registers memory and returns its key, which this end and its peers use. Peers know the first byte by the
     /// address `base`; `access` has `ACCESS_…` flags of [`hawser_ir::abi`]; a queue pair uses the memory of its own
     /// `domain` alone.
@@ -59,6 +65,20 @@ impl Stack {
         let key = state
             .regions
             .add((domain, access, base), region, state.limits.regions);
+        key.ok_or(RequestError::Limit("regions"))
+    }
+
+    /// Registers pieces of registered memory as one, for work of its own host, and returns the key of the list. Its first
+    /// byte is at 0. Each access finds the regions of the pieces anew.
+    ///
+    /// # Errors
+    /// [`RequestError::Limit`] beyond [`MAX_PIECES`], and as with [`Stack::register`].
+    pub fn register_list(&mut self, domain: u32, pieces: &[Slice]) -> Result<u32, RequestError> {
+        if pieces.len() > MAX_PIECES {
+            return Err(RequestError::Limit("pieces of memory in a list"));
+        }
+        let state = &mut self.chains.state;
+        let key = state.regions.add_list(domain, pieces, state.limits.regions);
         key.ok_or(RequestError::Limit("regions"))
     }
 

@@ -34,8 +34,8 @@ pub(crate) use packets::{Packets, Pending, SharedHeader};
 pub(crate) use ports::{Ports, Taken};
 pub(crate) use raised::Raised;
 pub use raised::{ForwardTo, ForwardedEvent};
-pub use regions::Region;
-pub(crate) use regions::{Regions, Span};
+pub use regions::{MAX_PIECES, Region, Slice};
+pub(crate) use regions::{Part, Regions, Span};
 pub(crate) use slot::Slot;
 pub(crate) use timers::{Owner, Timers};
 

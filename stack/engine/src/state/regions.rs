@@ -3,11 +3,13 @@
 //! Invariants: a key opens what it was made for or nothing; keys are the numbers from 1 on in an order that the stack's
 //! seed alone decides, so that no key betrays another one, and none comes again before 2^32 others; nobody reaches beyond a
 //! region; what is registered stays until nobody holds it, so that an end under traffic is harmless; their number is
-//! bounded.
+//! bounded. A list of pieces has a key like that of a region, which opens nothing to peers. Each access checks the regions
+//! of its pieces, all of them before any byte moves.
 
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hawser_ir::abi::ACCESS_LOCAL_WRITE;
 use siphasher::sip::SipHasher24;
 
 use crate::hash::ByNumber;
@@ -51,6 +53,20 @@ impl Region {
     }
 }
 
+/// A part of a registered region of this host: `ibv_sge`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// The region's key.
+    pub key: u32,
+    /// Where it begins, in bytes.
+    pub at: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+/// The maximum number of pieces of memory in a list, `max_sge` of libibverbs.
+pub const MAX_PIECES: usize = 16;
+
 /// What a program wants of registered memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
@@ -70,7 +86,24 @@ struct Entry {
     access: u32,
     /// The address of its first byte, as peers know it.
     base: u64,
-    region: Arc<Region>,
+    memory: Memory,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Region(Arc<Region>),
+    /// Pieces of regions, one behind the other.
+    List {
+        pieces: Box<[Slice]>,
+        len: u64,
+    },
+}
+
+/// Bytes of one region: from where on, and how many.
+pub(crate) struct Part<'r> {
+    pub(crate) region: &'r Region,
+    pub(crate) from: usize,
+    pub(crate) len: usize,
 }
 
 /// All that is registered.
@@ -96,18 +129,46 @@ impl Regions {
         region: Arc<Region>,
         limit: usize,
     ) -> Option<u32> {
+        let memory = Memory::Region(region);
+        self.insert(
+            Entry {
+                domain,
+                access,
+                base,
+                memory,
+            },
+            limit,
+        )
+    }
+
+    /// Adds a list of pieces, for work of its own host, and returns its key.
+    pub(crate) fn add_list(&mut self, domain: u32, pieces: &[Slice], limit: usize) -> Option<u32> {
+        let len = pieces
+            .iter()
+            .fold(0u64, |len, piece| len.saturating_add(piece.len));
+        let memory = Memory::List {
+            pieces: pieces.into(),
+            len,
+        };
+        let access = ACCESS_LOCAL_WRITE;
+        self.insert(
+            Entry {
+                domain,
+                access,
+                base: 0,
+                memory,
+            },
+            limit,
+        )
+    }
+
+    fn insert(&mut self, entry: Entry, limit: usize) -> Option<u32> {
         if self.by_key.len() >= limit {
             return None;
         }
         let key = self
             .keys
             .find(|key| !self.by_key.contains_key(&u64::from(*key)))?;
-        let entry = Entry {
-            domain,
-            access,
-            base,
-            region,
-        };
         self.by_key.insert(key.into(), entry);
         Some(key)
     }
@@ -126,13 +187,59 @@ impl Regions {
         (entry.domain == domain).then_some(entry)
     }
 
-    /// The region of a span and where in it the span begins; nothing where it is not all inside, or not allowed.
-    pub(crate) fn open(&self, span: &Span) -> Option<(&Region, usize)> {
+    /// Returns the parts of regions that a span names, in order; nothing where it is not all inside, or not allowed.
+    pub(crate) fn open(&self, span: Span) -> Option<impl Iterator<Item = Part<'_>>> {
+        let is_open = self.parts(span).all(|part| part.is_some());
+        is_open.then(|| self.parts(span).flatten())
+    }
+
+    /// Returns the region of a span that lies in one, and where in it the span begins.
+    pub(crate) fn open_one(&self, span: Span) -> Option<Part<'_>> {
+        let (entry, from) = self.entry(span)?;
+        match &entry.memory {
+            Memory::Region(region) => Some(Part {
+                region,
+                from: from as usize,
+                len: span.len as usize,
+            }),
+            Memory::List { .. } => None,
+        }
+    }
+
+    fn parts(&self, span: Span) -> impl Iterator<Item = Option<Part<'_>>> {
+        let (whole, pieces) = match self.entry(span).map(|(entry, _)| &entry.memory) {
+            Some(Memory::List { pieces, .. }) => (None, &pieces[..]),
+            Some(Memory::Region(_)) | None => (Some(self.open_one(span)), &[][..]),
+        };
+        let (mut skip, mut left) = (span.at, span.len);
+        let part = move |piece: &Slice| {
+            let before = skip.min(piece.len);
+            let len = left.min(piece.len - before);
+            skip -= before;
+            left -= len;
+            let at = piece.at.saturating_add(before);
+            (len > 0).then(|| {
+                self.open_one(Span {
+                    key: piece.key,
+                    at,
+                    len,
+                    ..span
+                })
+            })
+        };
+        whole.into_iter().chain(pieces.iter().filter_map(part))
+    }
+
+    /// Returns what a span is of, where it is all inside and allowed, and where in it the span begins.
+    fn entry(&self, span: Span) -> Option<(&Entry, u64)> {
         let entry = self.find(span.domain, span.key)?;
         let from = span.at.checked_sub(entry.base)?;
         let to = from.checked_add(span.len)?;
-        let allowed = entry.access & span.rights == span.rights;
-        (allowed && to <= entry.region.len() as u64).then_some((&*entry.region, from as usize))
+        let len = match &entry.memory {
+            Memory::Region(region) => region.len() as u64,
+            Memory::List { len, .. } => *len,
+        };
+        (entry.access & span.rights == span.rights && to <= len).then_some((entry, from))
     }
 }
 
@@ -185,6 +292,8 @@ impl Iterator for Keys {
 
 #[cfg(test)]
 mod tests {
+    use hawser_ir::abi::ACCESS_REMOTE_READ;
+
     use super::*;
     use crate::rand::Rand;
 
@@ -206,7 +315,7 @@ mod tests {
     fn a_key_opens_its_region_alone_and_all_of_it_at_most() {
         let mut regions = regions(1);
         let key = regions.add((7, 6, 4096), Region::new(100), 2).expect("a place");
-        let opens = |span: Span| regions.open(&span).map(|(_, at)| at);
+        let opens = |span: Span| regions.open_one(span).map(|part| part.from);
         assert_eq!(opens(span(key, 4096, 100)), Some(0));
         assert_eq!(opens(span(key, 4195, 1)), Some(99));
         assert_eq!(opens(span(key, 4196, 0)), Some(100), "nothing, at its end");
@@ -230,6 +339,77 @@ mod tests {
                 ..span(key, 4096, 1)
             }),
             None
+        );
+    }
+
+    /// Four bytes of one region, none, and three of another: a span begins and ends in any of them.
+    #[test]
+    fn a_list_opens_its_pieces_in_order_and_each_by_its_own_rights() {
+        let mut regions = regions(1);
+        let [a, b] = [(7, ACCESS_LOCAL_WRITE, 0), (7, 0, 100)]
+            .map(|of| regions.add(of, Region::new(10), 9).expect("a place"));
+        let pieces = [(a, 6, 4), (a, 0, 0), (b, 102, 3)].map(|(key, at, len)| Slice { key, at, len });
+        let list = regions.add_list(7, &pieces, 9).expect("a place");
+        let opens = |at, len, rights| {
+            let parts = regions.open(Span {
+                rights,
+                ..span(list, at, len)
+            })?;
+            Some(parts.map(|part| (part.from, part.len)).collect::<Vec<_>>())
+        };
+        assert_eq!(opens(0, 7, 0), Some(vec![(6, 4), (2, 3)]));
+        assert_eq!(opens(3, 2, 0), Some(vec![(9, 1), (2, 1)]));
+        assert_eq!(opens(4, 3, 0), Some(vec![(2, 3)]));
+        assert_eq!(opens(7, 0, 0), Some(vec![]), "nothing, at its end");
+        assert_eq!(opens(0, 8, 0), None, "beyond the end");
+        assert_eq!(opens(u64::MAX, 2, 0), None, "an overflow");
+        assert_eq!(opens(0, 4, ACCESS_LOCAL_WRITE), Some(vec![(6, 4)]));
+        assert_eq!(
+            opens(0, 5, ACCESS_LOCAL_WRITE),
+            None,
+            "the second region is not written"
+        );
+        assert_eq!(opens(0, 1, ACCESS_REMOTE_READ), None, "a peer reads no list");
+        assert!(
+            regions.open_one(span(list, 0, 1)).is_none(),
+            "an atomic operation"
+        );
+    }
+
+    #[test]
+    fn a_piece_beyond_its_region_or_of_a_list_opens_nothing() {
+        let mut regions = regions(1);
+        let key = regions.add((7, 0, 0), Region::new(10), 9).expect("a place");
+        let good = Slice { key, at: 0, len: 1 };
+        let list = regions.add_list(7, &[good], 9).expect("a place");
+        let absent = Slice { key: key ^ 1, ..good };
+        let bad = [(key, 10, 1), (key, u64::MAX, 1), (list, 0, 1)];
+        for bad in bad
+            .map(|(key, at, len)| Slice { key, at, len })
+            .into_iter()
+            .chain([absent])
+        {
+            let list = regions.add_list(7, &[good, bad], 99).expect("a place");
+            let opens = |at, len| {
+                regions
+                    .open(Span {
+                        rights: 0,
+                        ..span(list, at, len)
+                    })
+                    .is_some()
+            };
+            assert!(opens(0, 1), "the good piece alone");
+            assert!(!opens(0, 2) && !opens(1, 1), "{bad:?}");
+        }
+        assert!(regions.remove(7, key));
+        assert!(
+            regions
+                .open(Span {
+                    rights: 0,
+                    ..span(list, 0, 1)
+                })
+                .is_none(),
+            "its region has ended"
         );
     }
 
@@ -280,7 +460,7 @@ mod tests {
         assert!(!regions.remove(7, key));
         let other = regions.add((7, 2, 0), Region::new(1), 1).expect("a place");
         assert_ne!(other, key);
-        assert!(regions.open(&span(key, 0, 1)).is_none());
-        assert!(regions.open(&span(other, 0, 1)).is_some());
+        assert!(regions.open(span(key, 0, 1)).is_none());
+        assert!(regions.open(span(other, 0, 1)).is_some());
     }
 }

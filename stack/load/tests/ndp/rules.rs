@@ -12,6 +12,7 @@ use super::calls::cable::Cable;
 use super::*;
 
 mod flood;
+mod path;
 
 const DATA: u8 = 1;
 const ACK: u8 = 2;

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_dpdk::DpdkWire;
+use hawser_engine::wire::Wire;
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::{TunOptions, TunWire};
 use hawser_testing::{TestResult, skip};
@@ -117,4 +118,42 @@ pub(crate) fn on_an_interface(port: &str, held: &[&str]) -> TestResult {
     }
     let shown = || ip("-details link show cable0");
     killed(&format!("{port},iface=cable0"), shown, held)
+}
+
+/// A server must not wait for ever for frames of an interface that was taken away. Down is not gone.
+pub(crate) fn a_port_whose_interface_was_taken_away_ends() -> TestResult {
+    let mut netlink = Netlink::open()?;
+    netlink.add_veth("cable0", "cable1", &Namespace::current()?)?;
+    for name in ["cable1", "cable0"] {
+        netlink.bring_up(name)?;
+        netlink.settle(name)?;
+    }
+    ends_without("cable0", DpdkWire::open("net_af_packet78,iface=cable0")?)?;
+    if TunWire::open("probe0", TunOptions::default()).is_err() {
+        skip(
+            "a TAP device that was taken away",
+            "/dev/net/tun may not be opened",
+        );
+        return Ok(());
+    }
+    ends_without("tap0", DpdkWire::open("net_tap78,iface=tap0")?)
+}
+
+fn ends_without(name: &str, mut wire: DpdkWire) -> TestResult {
+    let mut receive = || {
+        std::thread::sleep(Duration::from_millis(110));
+        let count = wire.receive(8);
+        wire.release();
+        count
+    };
+    let mut netlink = Netlink::open()?;
+    netlink.take_down(name)?;
+    for _ in 0..3 {
+        receive()?;
+    }
+    netlink.remove(name)?;
+    // Frames that came before may wait in the port.
+    let error = (0..3).find_map(|_| receive().err()).ok_or("it is gone")?;
+    assert_eq!(error.to_string(), format!("the interface '{name}' is gone"));
+    Ok(())
 }

@@ -32,6 +32,7 @@ const TESTS: &[Test] = tests![
     lifetime::shared_memory_is_met_in_a_folder_of_the_users_own,
     lifetime::a_killed_process_leaves_nothing,
     lifetime::a_killed_process_leaves_an_interface_as_it_was,
+    lifetime::a_port_whose_interface_was_taken_away_ends,
 ];
 
 fn main() -> ExitCode {

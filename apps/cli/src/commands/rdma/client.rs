@@ -60,10 +60,11 @@ pub(super) fn run(args: &Client, kind: Kind) -> Outcome {
 fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -> Result<Work<'a>, Exit> {
     let at = args.control;
     let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
-    let mut control = TcpStream::connect_timeout(&at, TIMEOUT).map_err(gone)?;
     let own = args.device.address(None);
     let own = own.ok_or_else(|| Exit::usage("there is no address to work from; give --addr"))?;
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
+    verbs.check_mtu(args.mtu, own).map_err(|error| failed(&error))?;
+    let mut control = TcpStream::connect_timeout(&at, TIMEOUT).map_err(gone)?;
     let (domain, queue) = (verbs.protection_domain(), verbs.completion_queue());
     let memory = verbs.register(domain, size as usize, Access::LOCAL_WRITE);
     let memory = memory.map_err(|error| failed(&error))?;

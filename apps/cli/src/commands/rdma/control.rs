@@ -62,6 +62,8 @@ pub(super) enum Refusal {
     Size,
     /// The server's stack has no address of the client's family.
     Family,
+    /// The client's packets do not fit the server's device.
+    Mtu,
     /// The memory or the queue pair could not be had.
     Resources,
 }
@@ -72,6 +74,7 @@ impl fmt::Display for Refusal {
             Refusal::Limit => "it has too many clients (LIMIT)",
             Refusal::Size => "it does not give so much memory, or so many works at a time",
             Refusal::Family => "its stack has no address of this family",
+            Refusal::Mtu => "its device does not take packets with so much payload: choose a smaller --mtu",
             Refusal::Resources => "it has no memory or queue pair left",
         })
     }

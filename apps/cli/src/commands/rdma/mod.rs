@@ -118,6 +118,7 @@ pub(crate) fn run(command: &Command) -> Outcome {
 fn failed(error: &VerbsError) -> Exit {
     match error {
         VerbsError::Unsupported => Exit::input(format!("{error}: choose one that does, --program roce")),
+        VerbsError::Mtu { .. } => Exit::environment(format!("{error}: choose a smaller --mtu")),
         _ => Exit::network(error.to_string()),
     }
 }

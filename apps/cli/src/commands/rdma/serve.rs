@@ -274,7 +274,10 @@ fn prepare(args: &Serve, endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepa
     if hello.size > MAX_SIZE || hello.depth > MAX_DEPTH {
         return Err(Refusal::Size);
     }
-    let mut prepared = begin(endpoint, hello).map_err(|_| Refusal::Resources)?;
+    let mut prepared = begin(endpoint, hello).map_err(|error| match error {
+        VerbsError::Mtu { .. } => Refusal::Mtu,
+        _ => Refusal::Resources,
+    })?;
     let answer = Terms {
         address,
         pair: prepared.pair.number(),

@@ -47,6 +47,33 @@ fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     assert!(!stage.take().iter().any(is_turned_away));
 }
 
+/// A host that shows only by a later packet that it receives gives its place to another.
+#[test]
+fn a_call_that_states_its_number_later_gives_its_place_back() {
+    let mut stage = Stage::new(&[("UNPROVEN", 1)]);
+    let is_turned_away = |packet: &Packet| (packet.kind, packet.first) == (ACK, UNKNOWN_HOST);
+    stage.put_from(1, (DATA, 100, 0, 3 * PART), None);
+    stage.take();
+    stage.put_from(1, (DATA, 102, 0, 1), None);
+    let answer = stage.take()[0];
+    assert!(is_turned_away(&answer), "{answer:?}");
+    stage.put_from(1, (DATA, 100, 1, 3 * PART), None);
+    stage.put_from(2, (DATA, 100, 0, 1), None);
+    assert_eq!(
+        stage
+            .take()
+            .iter()
+            .filter(|answer| is_turned_away(answer))
+            .count(),
+        1
+    );
+    stage.proof = answer.promised;
+    stage.put_from(1, (DATA, 100, 2, 3 * PART), None);
+    stage.proof = 0;
+    stage.put_from(2, (DATA, 100, 0, 1), None);
+    assert!(!stage.take().iter().any(is_turned_away));
+}
+
 /// A client that was turned away sends its first window once more, with the number that it was told, and later calls
 /// state it from the start.
 #[test]

@@ -9,7 +9,7 @@ use hawser_engine::{Handle, Stack};
 use hawser_time::Instant;
 use hawser_verbs::{
     Access, CompletionQueue, Connection, Device, MemoryRegion, Opcode, Operation, QueuePair, QueuePairConfig,
-    Remote, SendRequest, Status, VerbsError, WorkCompletion,
+    Remote, SendRequest, Slices, Status, VerbsError, WorkCompletion,
 };
 
 use super::{Message, Offer, Plan, Shared, Side, WorkerReport};
@@ -224,7 +224,7 @@ impl Worker {
             self.refills.pop_front();
             let at = self.receive_place(self.receives);
             if let Some(ends) = &self.ends {
-                let local = ends.own.slice(at as u64, self.plan.works.place());
+                let local = pieces(&ends.own, self.receives, at, self.place());
                 device.post_receive(stack, now, ends.pair, self.receives, local)?;
             }
             self.receives += 1;
@@ -313,7 +313,7 @@ impl Worker {
                 (operation, Some(before))
             }
         };
-        let mut request = SendRequest::new(id, operation, ends.own.slice(place as u64, len as u64));
+        let mut request = SendRequest::new(id, operation, pieces(&ends.own, id, place, len));
         if matches!(kind, WorkKind::Send | WorkKind::Write) {
             if let Some(value) = immediate {
                 request = request.immediate(value);
@@ -501,6 +501,16 @@ impl Worker {
             ..Application::default()
         }
     }
+}
+
+/// The memory of the n-th work: from one to four pieces in turn, which lie one behind the other.
+fn pieces(own: &MemoryRegion, n: u64, place: usize, len: usize) -> Slices {
+    let (place, len, count) = (place as u64, len as u64, 1 + n % 4);
+    let piece = |i| {
+        let (from, to) = (len * i / count, len * (i + 1) / count);
+        own.slice(place + from, to - from)
+    };
+    (0..count).map(piece).collect::<Vec<_>>().into()
 }
 
 /// An atomic operation on these bytes, which hits in half of the cases, and what they were before.
