@@ -114,11 +114,19 @@ pub(crate) fn set_panic_hook() {
             output::flush();
             std::process::exit(4);
         }
-        eprint!("hawser: a bug in Hawser, please report it with what you did: {panic}\n");
-        eprint!("{}\n", std::backtrace::Backtrace::capture());
+        report(format!(
+            "a bug in Hawser, please report it with what you did: {panic}"
+        ));
+        report(std::backtrace::Backtrace::capture());
         output::flush();
         std::process::exit(70);
     }));
+}
+
+/// Prints a message, which may have several lines: `eprintln!` of this command would join them.
+fn report(message: impl Display) {
+    let text = format!("hawser: {message}\n");
+    eprint!("{text}");
 }
 
 /// Prints the error, if any, and gives the code.
@@ -127,8 +135,7 @@ pub(crate) fn finish(outcome: Outcome) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
             if !exit.message.is_empty() {
-                // A message may have several lines, which `eprintln!` would join.
-                eprint!("hawser: {}\n", exit.message);
+                report(&exit.message);
             }
             ExitCode::from(exit.code)
         }
