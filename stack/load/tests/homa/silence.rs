@@ -1,7 +1,5 @@
 //! What is sent while nothing comes, and when a peer counts as gone.
 
-use hawser_testing::internet_checksum;
-
 use super::rules::{NOTHING, is_remembered};
 use super::wire::*;
 use super::*;
@@ -234,39 +232,4 @@ fn a_client_that_acknowledges_late_is_asked_later() {
         asked();
     }
     assert!(asked().len() < 2);
-}
-
-/// RFC 1191, 4: a router that does not forward a packet quotes it and states the MTU of the next link, here 1,400 bytes. The
-/// call does not wait for its time-out, and the next message is cut to what the path takes.
-#[test]
-fn a_message_whose_packets_a_router_finds_too_long_ends_at_once() {
-    let mut stage = Stage::new(&[]);
-    let call = stage.call(3_000);
-    while stage.stack.poll(stage.now, &mut stage.end).expect("a cable") {}
-    let frame = stage.end.outbound.lock().drain(..).next().expect("a packet");
-    assert_eq!(frame.len(), 1_500);
-    for (mtu, end) in [(1_500_u16, None), (1_400, Some(Errno(90)))] {
-        let [high, low] = mtu.to_be_bytes();
-        let mut icmp = [&[3, 4, 0, 0, 0, 0, high, low], &frame[..120]].concat();
-        let sum = internet_checksum(&[&icmp]);
-        icmp[2..4].copy_from_slice(&sum);
-        let mut ip = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 9, 10, 0, 0, 1];
-        ip[2..4].copy_from_slice(&(20 + icmp.len() as u16).to_be_bytes());
-        let sum = internet_checksum(&[&ip]);
-        ip[10..12].copy_from_slice(&sum);
-        stage.end.inbound.lock().push_back([&ip, &icmp[..]].concat());
-        while stage.stack.poll(stage.now, &mut stage.end).expect("a cable") {}
-        let mut seen = None;
-        while let Some((of, notice)) = stage.stack.next_notice() {
-            if let (true, Notice::Failed(error)) = (of == call, notice) {
-                seen = Some(error);
-            }
-        }
-        assert_eq!(seen, end, "{mtu}");
-    }
-    stage.end.outbound.lock().clear();
-    stage.call(3_000);
-    while stage.stack.poll(stage.now, &mut stage.end).expect("a cable") {}
-    let longest = stage.end.outbound.lock().iter().map(Vec::len).max();
-    assert_eq!(longest, Some(1_400));
 }

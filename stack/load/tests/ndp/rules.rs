@@ -12,7 +12,6 @@ use super::calls::cable::Cable;
 use super::*;
 
 mod flood;
-mod path;
 
 const DATA: u8 = 1;
 const ACK: u8 = 2;
