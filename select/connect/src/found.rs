@@ -182,7 +182,7 @@ impl Found {
         }
     }
 
-    /// What the records state of candidates at the destination itself that came before them.
+    /// The ranks that the records give to candidates at the destination itself that came before them.
     fn ranks(&self) -> Vec<(CandidateId, Option<hawser_race::Service>)> {
         let ranked = |&id: &CandidateId| {
             let candidate = self.candidate(id)?;

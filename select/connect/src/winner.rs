@@ -27,7 +27,7 @@ const STALLED: Duration = Duration::from_secs(2);
 const MIN_ANSWER_TIME: Duration = Duration::from_secs(1);
 const GIVEN_UP: &str = "it was given up without an answer";
 
-/// What is learnt of a winner.
+/// The lesson that a winner's stream gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is of no use, for this reason.

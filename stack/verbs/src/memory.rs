@@ -102,6 +102,6 @@ impl MemoryRegion {
 pub struct Remote {
     /// The region's key there.
     pub key: u32,
-    /// Where it begins, in bytes.
+    /// The address of its first byte.
     pub at: u64,
 }

@@ -14,7 +14,7 @@ use crate::memory::ProtectionDomain;
 
 /// The memory of this host that work uses: one slice, or up to [`MAX_PIECES`] one behind the other (`sg_list`).
 ///
-/// What is sent is gathered from them, and what arrives is scattered over them, in their order.
+/// Sent bytes are gathered from them, and bytes that arrive are scattered over them, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices(Pieces);
 

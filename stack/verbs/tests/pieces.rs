@@ -49,7 +49,7 @@ fn fill(stage: &Stage, host: usize, lengths: &[usize], mut bytes: &[u8]) {
     }
 }
 
-/// What a host's pieces hold, and that the bytes around them are as they were.
+/// Checks the bytes of a host's pieces, and that those around them are as they were.
 fn gathered(stage: &Stage, host: usize, lengths: &[usize]) -> Vec<u8> {
     let mut bytes = stage.hosts[host].own.region().bytes().to_vec();
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What a Connection's properties read as where its transport has no use for them.
+//! Properties of a Connection read as the values in force where its transport has no use for them.
 
 use hawser_taps::{Preconnection, SecurityParameters, TransportProperties};
 

@@ -127,7 +127,7 @@ pub(crate) enum Ends {
         caller: usize,
         /// Its number.
         host: usize,
-        /// Who calls whom in the flow.
+        /// The hosts of the flow and the pairs that call.
         calling: Rc<Calling>,
         /// The number of each host's application of the flow.
         agents: Rc<BTreeMap<usize, usize>>,

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// What ends a download before its time.
+/// The signals and the time that end a download early.
 struct Limits {
     interrupts: Interrupts,
     seconds: u64,

@@ -1,4 +1,4 @@
-//! What is learnt of winners, in virtual time.
+//! Tests of the lessons that winners give, in virtual time.
 
 use std::sync::Arc;
 

@@ -58,7 +58,7 @@ impl Region {
 pub struct Slice {
     /// The region's key.
     pub key: u32,
-    /// Where it begins, in bytes.
+    /// The address of its first byte.
     pub at: u64,
     /// Its bytes.
     pub len: u64,
