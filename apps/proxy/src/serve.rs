@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hawser::places::Place;
+use hawser::places::{Held, Place};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -22,15 +22,14 @@ const SOCKS4_REFUSED: [u8; 8] = [0, 91, 0, 0, 0, 0, 0, 0];
 pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: Place) {
     let admitted = Arc::clone(&client.admitted);
     let mut serving = std::pin::pin!(serve(&client, stream));
-    tokio::select! {
-        () = &mut serving => return,
-        () = admitted.notified() => {}
-        () = place.evicted() => {
-            return client.rejected("it had asked for nothing when others needed its place");
+    match place.hold_until(admitted.notified(), &mut serving).await {
+        Held::Done(()) => {}
+        Held::Proved => {
+            drop(place);
+            serving.await;
         }
+        Held::Evicted => client.rejected("it had asked for nothing when others needed its place"),
     }
-    drop(place);
-    serving.await;
 }
 
 /// Serves a client until it has gone.

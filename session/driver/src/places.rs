@@ -264,6 +264,17 @@ pub struct Place {
     made_room: oneshot::Receiver<()>,
 }
 
+/// The end of the time for which a peer held its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held<R> {
+    /// Its work is done.
+    Done(R),
+    /// The peer has proved what it had to.
+    Proved,
+    /// The peer had to make room.
+    Evicted,
+}
+
 /// The record of a peer's progress. It holds no place; once the place is left it records nothing more.
 #[derive(Clone, Debug)]
 pub struct Progress(Arc<Number>);
@@ -350,10 +361,25 @@ impl Place {
 
     /// Does `work` until it is done, or until this peer has to make room; none then.
     pub async fn hold<R>(&mut self, work: impl Future<Output = R>) -> Option<R> {
+        match self.hold_until(std::future::pending(), work).await {
+            Held::Done(done) => Some(done),
+            Held::Proved | Held::Evicted => None,
+        }
+    }
+
+    /// Does `work` until it is done, until it reports by `proved` that the peer needs this place no longer,
+    /// or until the peer has to make room. A peer that has proved itself stays, also when a newcomer took its
+    /// place before this task ran again.
+    pub async fn hold_until<R>(
+        &mut self,
+        proved: impl Future<Output = ()>,
+        work: impl Future<Output = R>,
+    ) -> Held<R> {
         tokio::select! {
             biased;
-            () = self.evicted() => None,
-            done = work => Some(done),
+            () = proved => Held::Proved,
+            () = self.evicted() => Held::Evicted,
+            done = work => Held::Done(done),
         }
     }
 
@@ -434,6 +460,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
 
     use super::*;
 
@@ -524,6 +551,21 @@ mod tests {
         assert_eq!(second.hold(std::future::ready(8)).await, Some(8));
         drop(second);
         assert_eq!((gate.taken(), gate.evicted()), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_proved_itself_before_it_lost_its_place_stays() {
+        let gate = Gate::new(Shares::unshared(1));
+        let (mut place, proved) = (gate.enter(ip(ONE)), Notify::new());
+        // The work reports it, and another peer enters before the task runs again.
+        let mut newcomer = None;
+        let work = std::future::poll_fn(|_| {
+            proved.notify_one();
+            newcomer.get_or_insert_with(|| gate.enter(ip(ONE)));
+            Poll::<()>::Pending
+        });
+        assert_eq!(place.hold_until(proved.notified(), work).await, Held::Proved);
+        assert!(is_evicted(&mut place).await);
     }
 
     const ONE: &str = "192.0.2.1";

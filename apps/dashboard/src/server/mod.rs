@@ -23,7 +23,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::places::{Gate, Place, Shares};
+use hawser::places::{Gate, Held, Place, Shares};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -180,12 +180,12 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: 
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    tokio::select! {
-        // A client that breaks off is gone, and needs no report.
-        _ = place.hold(&mut connection) => return,
-        () = admitted.notified() => place = known.enter(peer),
+    let held = place.hold_until(admitted.notified(), &mut connection).await;
+    // A client that breaks off is gone, and needs no report.
+    if matches!(held, Held::Proved) {
+        place = known.enter(peer);
+        let _ = place.hold(connection).await;
     }
-    let _ = place.hold(connection).await;
 }
 
 async fn answer(shared: &Shared, request: Request<Incoming>, admitted: &Notify) -> Answer {
