@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
-use hawser::places::Place as UnprovenPlace;
+use hawser::places::{Held, Place as UnprovenPlace};
 use hawser::resolve::Resolver;
 use hawser::resolve::nat64::Prefix;
 use hawser::session::{Network, Notice, Server, Session, SessionStream};
@@ -240,17 +241,18 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 /// A session from its beginning to its end.
 async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace) {
     let limits = &shared.config.limits;
-    let mut waiting = Vec::new();
-    let authenticated = timeout(
-        limits.request_timeout,
-        unproven.hold(greet(&shared, &session, &mut waiting)),
-    )
-    .await;
-    let authenticated = match authenticated {
-        Ok(Some(result)) => result,
-        Ok(None) => Err("it had not authenticated when others needed its place".into()),
-        Err(_) => Err("it did not authenticate in time".into()),
-    };
+    let (mut waiting, proved) = (Vec::new(), Notify::new());
+    let authenticated = timeout(limits.request_timeout, async {
+        let mut greeting = pin!(greet(&shared, &session, &mut waiting, &proved));
+        match unproven.hold_until(proved.notified(), &mut greeting).await {
+            Held::Done(result) => result,
+            Held::Proved => greeting.await,
+            Held::Evicted => Err("it had not authenticated when others needed its place".into()),
+        }
+    });
+    let authenticated = authenticated
+        .await
+        .unwrap_or_else(|_| Err("it did not authenticate in time".into()));
     let (client, place) = match authenticated {
         Ok(known) => known,
         Err(why) => {
@@ -286,11 +288,13 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
     shared.report(Event::Left { client });
 }
 
-/// Reads the greeting, and answers it. Streams that come in the meantime wait in `waiting`.
+/// Reads the greeting, reports by `proved` that the client's token is known, and answers. Streams that come
+/// in the meantime wait in `waiting`.
 async fn greet(
     shared: &Shared,
     session: &Session,
     waiting: &mut Vec<SessionStream>,
+    proved: &Notify,
 ) -> Result<(Arc<str>, Place), String> {
     let mut first = session.accept().await.map_err(|error| error.to_string())?;
     let greeting = {
@@ -318,6 +322,7 @@ async fn greet(
         let observer = session.observer();
         let place = shared.counts.session(&client, move || observer.is_cut_off());
         let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
+        proved.notify_one();
         Ok((client, place))
     });
     let answer = if known.is_ok() { ACCEPTED } else { REFUSED };
