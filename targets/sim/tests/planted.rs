@@ -10,15 +10,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_load::{Engine, Loaded};
 use hawser_sim::scenario::units::Value;
 use hawser_sim::swarm::{self, Abilities, Ability, Beside, Subject};
 use hawser_sim::{Options, Report, ResolveError, run};
+use rustix::time::{ClockId, clock_gettime};
 
-/// How long the search for one bug may take, on an idle machine.
+/// The processor time that the search for one bug may take.
 const SEARCH: Duration = Duration::from_secs(10);
 /// Of a hundred bugs so many have to be found.
 const GOAL: usize = 95;
@@ -173,6 +174,12 @@ fn what_chance_does_not_draw_is_found() {
     assert!(checked >= 9, "{checked}");
 }
 
+/// The processor time of this thread, which other work on the machine does not lengthen.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Searches for all of them, when asked to.
 #[test]
 fn all_planted_bugs_are_found_in_time() {
@@ -187,16 +194,16 @@ fn all_planted_bugs_are_found_in_time() {
     let mut found = 0;
     for (name, bug) in &all {
         let loaded = variant(name, bug, true);
-        let began = Instant::now();
+        let began = processor_time();
         let seed = (1..=SEEDS).find(|seed| !go(&loaded, bug, *seed).ok);
-        let took = began.elapsed();
+        let took = processor_time() - began;
         let in_time = seed.is_some() && took <= SEARCH;
         found += usize::from(in_time);
         let seed = seed.map_or_else(|| "not found".to_owned(), |seed| format!("seed {seed}"));
         println!("{name:<20} {seed:<10} {:>6.2} s", took.as_secs_f64());
     }
     println!(
-        "{found} of {} planted bugs found within {SEARCH:?} each",
+        "{found} of {} planted bugs found within {SEARCH:?} of processor time each",
         all.len()
     );
     assert!(found * 100 >= GOAL * all.len(), "the goal is {GOAL} %");

@@ -282,7 +282,7 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "miri",
-        about: "Miri over the rings, shared memory and the engine's buffers: undefined behaviour and data races (nightly)",
+        about: "Miri over the rings and shared memory: undefined behaviour and data races (nightly)",
         command: &["scripts/miri"],
     },
     Mode {
