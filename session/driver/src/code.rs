@@ -13,6 +13,7 @@
 
 use std::fmt;
 use std::io;
+use std::pin::pin;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -22,9 +23,11 @@ use parking_lot::Mutex;
 use sha2::Sha256;
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 
 use super::error::SessionError;
 use super::handle::Session;
+use super::places::{Held, Place};
 use super::stream::SessionStream;
 use super::words::WORDS;
 
@@ -238,9 +241,26 @@ impl Gate {
     /// # Errors
     /// Why the session is not admitted.
     pub async fn admit(&self, session: &Session) -> Result<(), CodeError> {
+        self.admit_if(session, &Notify::new()).await
+    }
+
+    /// Does the same for a client in a place, which it keeps once it has proved that it knows the code; none if it
+    /// has to make room before. The session is then left to the caller.
+    pub async fn admit_in(&self, place: &mut Place, session: &Session) -> Option<Result<(), CodeError>> {
+        let proved = Notify::new();
+        let mut admitted = pin!(self.admit_if(session, &proved));
+        match place.hold_until(proved.notified(), &mut admitted).await {
+            Held::Done(admitted) => Some(admitted),
+            Held::Proved => Some(admitted.await),
+            Held::Evicted => None,
+        }
+    }
+
+    /// Admits a session, and reports by `proved` when its client has proved that it knows the code.
+    async fn admit_if(&self, session: &Session, proved: &Notify) -> Result<(), CodeError> {
         // The client's stream is kept until the session is closed: the client reads why, and no clean end before.
         let mut stream = None;
-        let admitted = in_time(self.examine(session, &mut stream)).await;
+        let admitted = in_time(self.examine(session, &mut stream, proved)).await;
         if let Err(error) = &admitted {
             // How the session ends is no matter: nothing was sent on it.
             let _ = session.close(error.close()).await;
@@ -248,7 +268,12 @@ impl Gate {
         admitted
     }
 
-    async fn examine(&self, session: &Session, stream: &mut Option<SessionStream>) -> Result<(), CodeError> {
+    async fn examine(
+        &self,
+        session: &Session,
+        stream: &mut Option<SessionStream>,
+        proved: &Notify,
+    ) -> Result<(), CodeError> {
         let stream = stream.insert(session.accept().await?);
         let mut greeting = [0; GREETING.len()];
         match stream.read_exact(&mut greeting).await {
@@ -270,6 +295,7 @@ impl Gate {
         // The client proves first: without this side's confirmation nobody can distinguish a right code from a wrong
         // one, so whoever leaves before has not guessed.
         self.judge(|| confirmation(&key, CLIENT, &binding).verify_slice(&proof).is_ok())?;
+        proved.notify_one();
         stream
             .write_all(&confirmation(&key, SERVER, &binding).finalize().into_bytes())
             .await?;

@@ -162,7 +162,7 @@ impl Waiting {
                     let (session, gate) = (session.map_err(Exit::environment)?, gate.clone());
                     let mut place = self.places.enter(address(&session));
                     examined.spawn(async move {
-                        let admitted = place.hold(gate.admit(&session)).await;
+                        let admitted = gate.admit_in(&mut place, &session).await;
                         (session, admitted)
                     });
                 }
