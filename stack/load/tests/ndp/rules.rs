@@ -12,6 +12,7 @@ use super::calls::cable::Cable;
 use super::*;
 
 mod flood;
+mod path;
 mod pulls;
 
 const DATA: u8 = 1;
