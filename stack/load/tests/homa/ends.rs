@@ -2,6 +2,7 @@
 
 use super::rules::{NOTHING, is_remembered};
 use super::wire::*;
+use super::*;
 
 /// The first bytes of a request of 3,000, or the last ones, of a host that states this version of the cutoffs.
 fn put_part(stage: &mut Stage, (host, call): (u8, u64), from: u64, version: u64) {
@@ -50,6 +51,25 @@ fn a_call_that_ends_gives_its_place_back() {
         stage.wait(100_000);
         assert_eq!(stage.stack.contexts(), 1, "host {host}");
     }
+}
+
+/// A server that is behind by a flood turns its caller away late, and has to come to the call twice more. That it said so
+/// is a sign of it, once for each version.
+#[test]
+fn a_client_that_is_turned_away_late_waits_on() {
+    let mut stage = Stage::new(&[]);
+    let call = stage.call(10);
+    let id = stage.take()[0].get(SENDER_ID) | 1;
+    for _ in 0..2 {
+        stage.wait(60_000);
+        stage.put(CUTOFFS, &[(SENDER_ID, id), (CUTOFF_VERSION, 777)], &[]);
+        stage.take();
+        assert_eq!(stage.end_of(call), None);
+    }
+    stage.wait(39_900);
+    assert_eq!(stage.end_of(call), None, "100 ms after the first of them");
+    stage.wait(100);
+    assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
 }
 
 /// A server asks whether its reply has come. Its client acknowledges what it has no part in any more, also where it has
