@@ -169,11 +169,12 @@ module.exports = grammar({
     index: ($) => prec(PREC.postfix, seq(field("list", $._expression), "[", $._expression, "]")),
     call: ($) =>
       prec(PREC.postfix,
-        seq(field("function", choice($._expression, $.cast_type)), "(", list(choice($._expression, $.queue_argument, $.rank_argument)), ")")),
+        seq(field("function", choice($._expression, $.cast_type)), "(", list(choice($._expression, $.queue_argument, $.rank_argument, $.cost_argument)), ")")),
     // `seq<32>(x)`
     cast_type: ($) => prec.dynamic(1, seq(field("name", $.identifier), $.type_arguments)),
     queue_argument: ($) => prec(1, seq("queue", $._expression)),
     rank_argument: ($) => prec(1, seq("rank", $._expression)),
+    cost_argument: ($) => prec(1, seq("cost", $._expression)),
     unary: ($) => prec(PREC.unary, seq(choice("!", "-", "~"), $._expression)),
     binary: ($) =>
       choice(

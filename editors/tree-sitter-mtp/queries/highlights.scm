@@ -50,7 +50,7 @@
   "import" "const" "param" "enum" "struct" "signal" "opt_t" "pkt_bp" "net_header" "event" "context" "scratchpad"
   "scratchpad_t" "extend" "opt_union" "opt_list" "pad" "seg_rule" "coalesce" "sched" "extern" "dispatch" "chain"
   "deploy" "attach" "before" "after" "select" "observable" "modifiable" "when" "count" "over" "mask" "timer_t"
-  "part" "invariant" "by" "key" "emit" "in" "queue" "rank" "refuse" "assert"
+  "part" "invariant" "by" "key" "emit" "in" "queue" "rank" "cost" "refuse" "assert"
 ] @keyword
 ["if" "else"] @keyword.conditional
 "for" @keyword.repeat

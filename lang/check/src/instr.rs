@@ -426,7 +426,7 @@ impl<'a> Body<'_, 'a> {
         Some(Instr::SetQueueRate { queue, rate })
     }
 
-    /// What only queues of some policies have, a rate or a rank, is of such a queue.
+    /// Reports a queue whose policy lacks what is asked of it: a rate, ranks or costs.
     pub(crate) fn require_policy(&mut self, queue: QueueId, at: Span, what: &str, policies: &[QueuePolicy]) {
         let queue = &self.ck.module.queues[queue.0 as usize];
         if !policies.contains(&queue.policy) {

@@ -1,4 +1,4 @@
-//! `pkt_gen(net, bp, rule(x)…, queue q, rank r)`.
+//! `pkt_gen(net, bp, rule(x)…, queue q, rank r, cost c)`.
 
 use hawser_ir as ir;
 use hawser_ir::abi;
@@ -11,30 +11,37 @@ use crate::convert::{How, Value};
 use crate::names::Def;
 use crate::state::{NET, RecordKind};
 
+/// The policies of queues whose packets have a rank.
+const RANKED: &[QueuePolicy] = &[QueuePolicy::Rank];
+/// The policies of queues whose packets have a cost.
+const PACED: &[QueuePolicy] = &[QueuePolicy::Rate, QueuePolicy::RatePerFlow];
+
 impl<'a> Body<'_, 'a> {
-    /// `pkt_gen(net, bp, rule(x)…, queue q, rank r)`
+    /// `pkt_gen(net, bp, rule(x)…, queue q, rank r, cost c)`
     pub(crate) fn pkt_gen(&mut self, args: &'a [CallArg], at: Span) -> Option<Instr> {
         let [net, bp, rest @ ..] = args else {
             self.argument_count(
                 at,
                 "pkt_gen",
-                "`pkt_gen(net, bp, rule(x)…, queue q, rank r)`",
+                "`pkt_gen(net, bp, rule(x)…, queue q, rank r, cost c)`",
                 args.len(),
             );
             return None;
         };
         let net_place = self.aggregate(&net.value, &Ty::Struct(NET));
         let (blueprint, bp) = self.blueprint_argument(&bp.value)?;
-        let (mut rules, mut queue, mut rank) = (Vec::new(), QueueId(0), None);
+        // No policy allows both a rank and a cost.
+        let (mut rules, mut queue, mut weights) = (Vec::new(), QueueId(0), Vec::new());
         for arg in rest {
             match arg.label.as_ref().map(|l| l.name.as_str()) {
                 Some("queue") => queue = self.queue(&arg.value)?,
-                Some("rank") => rank = Some((self.word(&arg.value), arg.value.span)),
+                Some("rank") => weights.push((self.word(&arg.value), arg.value.span, "ranks", RANKED)),
+                Some("cost") => weights.push((self.word(&arg.value), arg.value.span, "costs", PACED)),
                 Some(_) | None => rules.push(self.rule_argument(&arg.value, blueprint)?),
             }
         }
-        if let Some((_, span)) = &rank {
-            self.require_policy(queue, *span, "ranks", &[QueuePolicy::Rank]);
+        for (_, span, what, policies) in &weights {
+            self.require_policy(queue, *span, what, policies);
         }
         self.rule_limits(&rules, at);
         let net = self.kept_place(net_place?);
@@ -45,7 +52,7 @@ impl<'a> Body<'_, 'a> {
             bp,
             rules,
             queue,
-            rank: rank.map(|(rank, _)| rank),
+            rank: weights.pop().map(|(weight, ..)| weight),
         })
     }
 
@@ -118,7 +125,7 @@ impl<'a> Body<'_, 'a> {
             codes::RULE,
             e.span,
             "this is no segmentation rule",
-            "expected `rule(x)`, `queue q` or `rank r`",
+            "expected `rule(x)`, `queue q`, `rank r` or `cost c`",
             "declare it: `seg_rule rule(x) [BP::field, x, prev.field + prev.data.len];`",
         );
         None

@@ -191,7 +191,8 @@ contexts are made by `new_ctx`, and what comes into a parser stays as it came.",
         code: ARGUMENT_COUNT,
         title: "the wrong number of arguments",
         text: "Functions and instructions are given exactly what they ask for; optional arguments are the
-last ones. `queue q` and `rank r` stand in `pkt_gen` alone.",
+last ones. `queue q`, `rank r` and `cost c` stand in `pkt_gen`
+alone.",
     },
     Code {
         code: NOT_INDEXED,
@@ -314,7 +315,7 @@ they issue no instructions and end no chains.",
     Code {
         code: PACKET,
         title: "a packet without a blueprint",
-        text: "`pkt_gen(net, bp, rule(x)…, queue q, rank r)`: the network header comes first, then a
+        text: "`pkt_gen(net, bp, rule(x)…, queue q, rank r, cost c)`: the network header comes first, then a
 variable of a `pkt_bp`:
 
     IPheader ip;  ip.dst_ip = c.rip;
@@ -334,7 +335,7 @@ four arguments in all, and at most one for each field:
         title: "a queue that is not declared, or of another policy",
         text: "Queues are declared by `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };` and named
 with their schedule: `queue nic.q0`, `set_queue_rate(nic.q1, r)`. Only a queue that is RANK takes
-`rank r`, and only one that is RATE or RATE(PER_FLOW) has a rate.",
+`rank r`, and only one that is RATE or RATE(PER_FLOW) has a rate and takes `cost c`.",
     },
     Code {
         code: SCHED,

@@ -109,7 +109,7 @@ pub(crate) const WORDS: &[Word] = words! {
     "rx_flush_and_notify", "rx_flush_and_notify(uid, len, addr)", "The next len bytes in order are the application's.";
     "del_tx_ordered_data", "del_tx_ordered_data(uid)", "Ends a sending unit at once.";
     "del_rx_ordered_data", "del_rx_ordered_data(uid)", "Ends a receiving unit: what was flushed can still be read.";
-    "pkt_gen", "pkt_gen(net, bp, rule(x)…, queue q, rank r)", "Makes packets; rules, queue and rank may be left out.";
+    "pkt_gen", "pkt_gen(net, bp, rule(x)…, queue q, rank r, cost c)", "Makes packets; rules, queue, rank and cost may be left out.";
     "timer_start", "timer_start(timer, duration)", "Starts a timer, or starts it anew.";
     "timer_restart", "timer_restart(timer, duration)", "Starts a timer, or starts it anew.";
     "timer_stop", "timer_stop(timer)", "Stops a timer: it never fires.";

@@ -534,7 +534,7 @@ pub struct PacketRec {
     pub header: RecordHeader,
     /// The network header to send with.
     pub net: Net,
-    /// Rank in a RANK queue.
+    /// The rank in a RANK queue. In a queue with a rate, the bytes that each packet counts as; 0: its own.
     pub rank: u64,
     /// Arguments of the rules, in order.
     pub args: [u64; MAX_RULE_ARGS],

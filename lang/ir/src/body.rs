@@ -441,6 +441,7 @@ pub enum Instr {
         bp: Place,
         rules: Vec<(RuleId, Vec<Expr>)>,
         queue: QueueId,
+        /// The rank in a RANK queue; in a queue with a rate, the bytes that each packet counts as.
         rank: Option<Expr>,
     },
     /// Stores `now + dur` in the timer's field, too: saturating, and at least 1, because 0 means

@@ -456,10 +456,10 @@ pub enum ExprKind {
     Error,
 }
 
-/// An argument of a call; `queue nic.q0` and `rank e` in `pkt_gen` are labelled.
+/// An argument of a call; `queue nic.q0`, `rank e` and `cost e` in `pkt_gen` are labelled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallArg {
-    /// `queue`, `rank`
+    /// `queue`, `rank`, `cost`
     pub label: Option<Ident>,
     /// The value.
     pub value: Expr,

@@ -84,7 +84,7 @@ pub const STATEMENT_WORDS: [&str; 12] = [
 ];
 
 /// Words that mean something in one place only and are ordinary names elsewhere.
-pub const PLACE_WORDS: [&str; 20] = [
+pub const PLACE_WORDS: [&str; 21] = [
     "in",
     "observable",
     "modifiable",
@@ -99,6 +99,7 @@ pub const PLACE_WORDS: [&str; 20] = [
     "key",
     "queue",
     "rank",
+    "cost",
     "chain",
     "select",
     "attach",

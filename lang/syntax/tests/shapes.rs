@@ -134,8 +134,12 @@ fn what_only_this_language_has() {
             "pkt_gen(ip, bp, r0(0), queue nic.q0, rank (a + b))",
         ),
         (
-            "f(queue, rank, queue.len, rank(1))",
-            "f(queue, rank, queue.len, rank(1))",
+            "pkt_gen(ip, bp, queue nic.q1, cost cost + 1)",
+            "pkt_gen(ip, bp, queue nic.q1, cost (cost + 1))",
+        ),
+        (
+            "f(queue, rank, queue.len, rank(1), cost, cost(2))",
+            "f(queue, rank, queue.len, rank(1), cost, cost(2))",
         ),
         ("h.opts[mss].valid()", "h.opts[mss].valid()"),
         (

@@ -17,7 +17,7 @@ use hawser_time::Instant;
 const BYTES: u64 = 32;
 
 /// Connections of a program whose second queue has this policy. Sending n bytes is a packet in it without data, of
-/// rank 1000 - n; `close` sets the queue's rate to 8 Mbit/s, so that a packet takes 32 µs.
+/// rank 1000 - n, or of that cost; `close` sets the queue's rate to 8 Mbit/s, so that a byte takes 1 µs.
 fn connected(policy: QueuePolicy) -> (Stack, Cable, [Handle; 2]) {
     connected_as(script(policy, 8_000_000), config(0))
 }
@@ -184,12 +184,47 @@ fn schedule(stack: &mut Stack, end: &mut Cable) -> Vec<(u64, Vec<u16>)> {
 fn a_paced_queue_is_served_at_its_deadlines() {
     let (mut stack, mut end, [one, other]) = connected(QueuePolicy::Rate);
     stack.close(now(1), one);
-    send(&mut stack, other, 1);
-    send(&mut stack, other, 2);
-    send(&mut stack, other, 3);
-    let span = BYTES * 1000; // 8 bits at 8 Mbit/s are 1 µs
-    let expected = [(1, vec![1]), (1 + span, vec![2]), (1 + 2 * span, vec![3])];
+    [0, 0, 100, 7, 0]
+        .iter()
+        .for_each(|cost| send(&mut stack, other, *cost));
+    // 8 bits at 8 Mbit/s are 1 µs. A packet without a cost counts as its own 32 bytes.
+    let at = |bytes: u64| 1 + bytes * 1000;
+    let expected = [
+        (at(0), vec![0]),
+        (at(BYTES), vec![0]),
+        (at(2 * BYTES), vec![100]),
+        (at(2 * BYTES + 100), vec![7]),
+        (at(2 * BYTES + 107), vec![0]),
+    ];
     assert_eq!(schedule(&mut stack, &mut end), expected);
+}
+
+/// A device cuts a super-segment of what 8 Mbit/s send in 1 ms: 1,000 bytes, which are five packets of 200 and two packets
+/// that cost 500.
+#[test]
+fn a_paced_super_segment_has_as_many_packets_as_their_cost_allows() {
+    for (cost, first) in [(0, 5), (500, 2), (5_000, 1)] {
+        let script = Script::new().tcp().proven().on(CONNECT, |step| {
+            let id = step.new_context(FLOW);
+            step.new_units(id, 0);
+            step.queue(RecordKind::QueueRate, 1, 8_000_000);
+            Outcome::Done
+        });
+        let script = script.with(|module| module.queues[1].policy = QueuePolicy::Rate);
+        let script = script.on(SEND, move |step| {
+            step.add_tx();
+            step.packet(1, PACKET, 1, cost, (0, 4_000, 200));
+            Outcome::Done
+        });
+        let [mut end, _] = cable(0, 1);
+        (end.caps.tx_csum, end.caps.gso_max) = (true, 65_535);
+        let mut stack = Stack::new(Arc::new(script), config(0), &end.caps).expect("a good configuration");
+        let handle = stack.connect(now(1), address(1, 80), None).expect("free");
+        stack.poll(now(1), &mut end).expect("a cable does not fail");
+        assert_eq!(stack.send(now(1), handle, &[7; 4_000]), Ok(4_000));
+        stack.poll(now(1), &mut end).expect("a cable does not fail");
+        assert_eq!(end.outbound.lock().len(), first, "{cost}");
+    }
 }
 
 /// A flow that its rate holds back may fill half of what is there, and the next one half of the rest, less what the
@@ -226,10 +261,10 @@ fn a_flow_without_a_rate_leaves_room_for_others() {
 #[test]
 fn a_rate_of_each_flow_is_its_own() {
     let (mut stack, mut end, [one, other]) = connected(QueuePolicy::RatePerFlow);
-    send(&mut stack, one, 1);
+    send(&mut stack, one, 0);
     send(&mut stack, one, 2);
     stack.close(now(1), one);
     [5, 6, 7].iter().for_each(|rank| send(&mut stack, other, *rank));
-    let expected = [(1, vec![5, 1, 6, 7]), (1 + BYTES * 1000, vec![2])];
+    let expected = [(1, vec![5, 0, 6, 7]), (1 + BYTES * 1000, vec![2])];
     assert_eq!(schedule(&mut stack, &mut end), expected);
 }

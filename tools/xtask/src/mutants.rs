@@ -96,17 +96,17 @@ const SUBJECTS: &[Subject] = &[
     },
     Subject {
         name: "homa",
-        beside: &["swarm.args"],
+        beside: &["swarm.args", "steps"],
         variable: "HAWSER_HOMA",
         tests: &[("{tests}", "homa")],
-        killers: &[RULES, SWARM],
+        killers: &[STEPS, RULES, SWARM],
     },
     Subject {
         name: "ndp",
-        beside: &["swarm.args"],
+        beside: &["swarm.args", "steps"],
         variable: "HAWSER_NDP",
         tests: &[("{tests}", "ndp")],
-        killers: &[RULES, SWARM],
+        killers: &[STEPS, RULES, SWARM],
     },
     Subject {
         name: "quic-lite",
@@ -159,6 +159,8 @@ const RULES: Killer = (
         "requests_that_only_begin",
         "rules::",
         "silence::",
+        "path::",
+        "ends::",
     ],
 );
 /// The first seeds of its swarm.

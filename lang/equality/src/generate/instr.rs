@@ -189,13 +189,14 @@ impl Body<'_> {
         let rules = self.rules_of(&blueprint);
         let mut text = format!("pkt_gen({net}, {header}");
         rules.iter().for_each(|rule| text += &format!(", {rule}"));
-        let policy = *self.rng.pick(&["", "", "RANK"]);
+        let policy = *self.rng.pick(&["", "", "RANK", "RATE"]);
         if self.rng.one_in(2)
             && let Some(queue) = self.queue(policy)
         {
             text += &format!(", queue {queue}");
-            if policy == "RANK" {
-                text += &format!(", rank uint64({})", self.expr(&Type::Uint(64), 1));
+            if let "RANK" | "RATE" = policy {
+                let label = if policy == "RANK" { "rank" } else { "cost" };
+                text += &format!(", {label} uint64({})", self.expr(&Type::Uint(64), 1));
             }
         }
         text.push(')');

@@ -301,14 +301,15 @@ impl Parser<'_> {
         )
     }
 
-    /// `queue nic.q0`, `rank e`. Both words are ordinary names when no value follows them.
+    /// `queue nic.q0`, `rank e`, `cost e`. The words are ordinary names when no value follows them.
     fn argument_label(&mut self, generates: bool) -> Option<Ident> {
         let labelled = match self.peek(1).kind {
             TokenKind::Ident | TokenKind::Int | TokenKind::Duration => true,
             TokenKind::LeftParen => generates,
             _ => false,
         };
-        (labelled && (self.is_word("queue") || self.is_word("rank"))).then(|| self.ident())
+        let is_label = ["queue", "rank", "cost"].iter().any(|word| self.is_word(word));
+        (labelled && is_label).then(|| self.ident())
     }
 
     fn primary(&mut self) -> Parse<Tree> {

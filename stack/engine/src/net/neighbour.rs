@@ -101,6 +101,8 @@ pub(super) struct Answer {
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     table: BTreeMap<Ip, Neighbour>,
+    /// How many entries are Incomplete: a flood in the names of absent hosts has each packet ask.
+    asked: usize,
     waiting: usize,
     /// No later than the first state's end that calls for something to be done.
     next: Option<Instant>,
@@ -123,10 +125,10 @@ impl Neighbours {
             }
             return Resolved::Known(neighbour.mac);
         }
-        let asked = self.table.values().filter(|n| n.state == State::Incomplete);
-        if asked.count() >= MAX_ASKED || !self.make_room(|state| state != State::Incomplete) {
+        if self.asked >= MAX_ASKED || !self.make_room(|state| state != State::Incomplete) {
             return Resolved::Full;
         }
+        self.asked += 1;
         self.insert(ip, State::Incomplete, [0; 6], now, now + RETRANS_TIMER);
         Resolved::Unknown
     }
@@ -155,6 +157,7 @@ impl Neighbours {
         if let Some(neighbour) = self.table.get_mut(&ip) {
             // RFC 4861, 7.2.3: only news makes it stale.
             if neighbour.state == State::Incomplete || neighbour.mac != mac {
+                self.asked -= usize::from(neighbour.state == State::Incomplete);
                 neighbour.state = State::Stale;
                 neighbour.mac = mac;
             }
@@ -185,7 +188,9 @@ impl Neighbours {
             (_, _) if differs && !answer.overrides => return nothing,
             (_, _) => {}
         }
-        let is_news = differs || neighbour.state == State::Incomplete;
+        let was_asked = neighbour.state == State::Incomplete;
+        self.asked -= usize::from(was_asked);
+        let is_news = differs || was_asked;
         neighbour.mac = answer.mac.unwrap_or(neighbour.mac);
         if answer.solicited {
             neighbour.state = State::Reachable;
@@ -222,6 +227,11 @@ impl Neighbours {
             keeps
         });
         self.waiting -= dropped;
+        self.asked = self
+            .table
+            .values()
+            .filter(|n| n.state == State::Incomplete)
+            .count();
         self.next = self.table.values().filter_map(Neighbour::deadline).min();
         dropped as u32
     }

@@ -91,9 +91,11 @@ impl Stack {
                 gso_max,
                 // No more than there is room for in all: one super-segment would be half of a slow wire's queue.
                 burst: burst.unwrap_or(u64::MAX).min(room as u64),
+                cost: burst.map_or(0, |_| record.rank),
                 checks: self.output.check_super_segments,
                 wrong: 0,
                 bytes: 0,
+                charge: 0,
                 saved: &mut self.output.saved_image,
                 pending,
             };
@@ -114,10 +116,10 @@ impl Stack {
                 }
             }
             built += builder.bytes;
-            let (bytes, wrong) = (builder.bytes, builder.wrong);
+            let (charge, wrong) = (builder.charge, builder.wrong);
             let is_done = builder.pending.sent.packets >= count;
             self.chains.state.counters.wrong_super_segments += wrong;
-            self.chains.state.packets.charge(turn, now, bytes as u64);
+            self.chains.state.packets.charge(turn, now, charge);
             if is_done {
                 self.chains.state.packets.pop(turn);
             }
@@ -174,12 +176,16 @@ struct Builder<'a> {
     gso_max: u32,
     /// The most bytes of payload in one, where the program paces them or the wire has little room.
     burst: u64,
+    /// The bytes that each packet counts as in a queue with a rate; 0: its own.
+    cost: u64,
     /// Each super-segment is compared with the packets that it stands for.
     checks: bool,
     /// How many of them were wrong.
     wrong: u64,
     /// Bytes of the packets built, from their network headers on.
     bytes: usize,
+    /// What they count as in a queue with a rate, in bytes.
+    charge: u64,
     /// Room for an image as it was.
     saved: &'a mut Vec<u8>,
 }
@@ -218,13 +224,24 @@ impl Builder<'_> {
                 .map(|(start, field)| (room as u16 + start, room as u16 + field));
             frame.gso_size = if piece.packets > 1 { size as u16 } else { 0 };
             frame.cause = self.pending.cause;
-            self.bytes += piece.packets as usize * (self.network + built.len) + piece.len as usize;
+            let headers = piece.packets as usize * (self.network + built.len);
+            self.count(piece.packets, headers + piece.len as usize);
         }
         self.pending.take_payload(piece.len as usize, &mut frame.payload);
         if fits && built.trailer > 0 {
             put_between(frame, header, built.trailer);
         }
         fits
+    }
+
+    /// Counts packets that were built, and their bytes.
+    fn count(&mut self, packets: u32, bytes: usize) {
+        self.bytes += bytes;
+        let charge = match self.cost {
+            0 => bytes as u64,
+            cost => cost.saturating_mul(u64::from(packets)),
+        };
+        self.charge = self.charge.saturating_add(charge);
     }
 
     /// Makes the next packet of those that are cut here; false when it cannot be sent.
@@ -246,7 +263,7 @@ impl Builder<'_> {
             let (start, field) = superframe::CSUM;
             frame.csum = Some((room as u16 + start, room as u16 + field));
             frame.cause = self.pending.cause;
-            self.bytes += packet;
+            self.count(1, packet);
         }
         self.pending.take_payload(len as usize, &mut frame.payload);
         fits
@@ -295,7 +312,8 @@ impl Builder<'_> {
             true => (u32::from(u16::MAX), u32::MAX),
             false => (self.gso_max, burst),
         };
-        max.saturating_sub(headers).min(burst) / size
+        let costs = u32::try_from(self.cost).unwrap_or(u32::MAX).max(size);
+        (max.saturating_sub(headers) / size).min(burst / costs)
     }
 
     /// Whether a device makes the program's packets of a super-segment with this header. The image

@@ -202,7 +202,7 @@ impl Step<'_> {
     }
 
     /// A packet of the keyed (or fresh) context to the stack `to`, with data [off, off + len). An odd flag puts it into
-    /// the second queue; `seq` is its rank, too.
+    /// the second queue; `seq` is its rank or its cost there, too.
     pub fn packet(&mut self, to: u8, event: u16, flag: u64, seq: u64, data: (u64, u32, u32)) {
         self.packet_of(self.own_id(), to, event, flag, seq, data);
     }

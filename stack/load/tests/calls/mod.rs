@@ -6,7 +6,7 @@
 pub mod cable;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use cable::{Cable, cable};
@@ -16,6 +16,7 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{Errno, Handle, Notice, Stack, StackConfig};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_on;
+use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 
 /// What a call asks for: so many bytes, and a reply of so many.
@@ -210,6 +211,71 @@ pub fn calls(name: &str, engine: Engine, sizes: &[Sizes], (loss, cut): (u64, u64
         assert_eq!(host.stack.held_bytes(), (0, 0), "seed {seed}");
     }
     hosts
+}
+
+/// A router's error about a packet that is longer than its next link takes: RFC 792 and RFC 1191, 4; RFC 4443, 3.2.
+pub fn too_big(mtu: u16, packet: &[u8]) -> Vec<u8> {
+    let [high, low] = mtu.to_be_bytes();
+    let quoted = &packet[..packet.len().min(500)];
+    let summed = |mut icmp: Vec<u8>, pseudo: &[u8]| {
+        let sum = internet_checksum(&[pseudo, &icmp]);
+        icmp[2..4].copy_from_slice(&sum);
+        icmp
+    };
+    if packet[0] >> 4 == 6 {
+        let icmp = [&[2, 0, 0, 0, 0, 0, high, low], quoted].concat();
+        let [len_high, len_low] = (icmp.len() as u16).to_be_bytes();
+        let (router, to) = (&packet[24..40], &packet[8..24]);
+        let pseudo = [router, to, &[0, 0, len_high, len_low, 0, 0, 0, 58]].concat();
+        let ip = [&[0x60, 0, 0, 0, len_high, len_low, 58, 64], router, to].concat();
+        return [ip, summed(icmp, &pseudo)].concat();
+    }
+    let icmp = [&[3, 4, 0, 0, 0, 0, high, low], quoted].concat();
+    let mut ip = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 9, 0, 0, 0, 0];
+    ip[16..20].copy_from_slice(&packet[12..16]);
+    ip[2..4].copy_from_slice(&(20 + icmp.len() as u16).to_be_bytes());
+    let sum = internet_checksum(&[&ip]);
+    ip[10..12].copy_from_slice(&sum);
+    [ip.to_vec(), summed(icmp, &[])].concat()
+}
+
+/// A call of 3,000 bytes does not fit the path, whose narrowest link takes `mtu` bytes: it ends at once with EMSGSIZE, and
+/// the next one is cut to that.
+pub fn ends_for_its_path(name: &str, [own, peer]: [IpAddr; 2], mtu: u16) {
+    let [mut end, _] = cable(0, 1);
+    end.caps.tx_csum = true;
+    let interface = InterfaceConfig {
+        addresses: vec![(own, 24)],
+        gateways: vec![],
+        mtu: 1500,
+    };
+    let now = Instant::from_nanos(1_000_000_000);
+    let program = program(name, Engine::Native, &[]);
+    let mut stack = Stack::new(program, StackConfig::new(interface, 7), end.caps()).expect("good");
+    let endpoint = stack.listen(now, SocketAddr::new(own, 80), 64).expect("free");
+    let call = |stack: &mut Stack, end: &mut Cable| {
+        let call = stack.call(now, endpoint, SocketAddr::new(peer, 80), &[7; 3_000]);
+        while stack.poll(now, end).expect("a cable does not fail") {}
+        let sent: Vec<Vec<u8>> = end.outbound.lock().drain(..).collect();
+        (call.expect("it is taken").expect("there is room"), sent)
+    };
+    let (first, sent) = call(&mut stack, &mut end);
+    assert_eq!(sent[0].len(), 1_500);
+    for (stated, expected) in [(1_500, None), (mtu, Some(Errno(90)))] {
+        end.inbound.lock().push_back(too_big(stated, &sent[0]));
+        while stack.poll(now, &mut end).expect("a cable does not fail") {}
+        let notices = std::iter::from_fn(|| stack.next_notice());
+        let failed: Vec<Errno> = notices
+            .filter_map(|(of, notice)| match notice {
+                Notice::Failed(error) if of == first => Some(error),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(failed, Vec::from_iter(expected), "{stated}");
+    }
+    end.outbound.lock().clear();
+    let (_, sent) = call(&mut stack, &mut end);
+    assert_eq!(sent.iter().map(Vec::len).max(), Some(usize::from(mtu)));
 }
 
 pub const SIZES: [Sizes; 8] = [

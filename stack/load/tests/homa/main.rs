@@ -3,13 +3,15 @@
 //!
 //! * [`wire`]: packets as HomaModule lays them out, and a peer that the test plays by hand
 //! * [`golden`]: packets beside those of HomaModule's header
-//! * [`rules`]: what the program does, rule by rule
+//! * [`rules`], [`silence`], [`ends`], [`path`]: what the program does, rule by rule
 
 #![allow(unreachable_pub)]
 
 #[path = "../calls/mod.rs"]
 mod calls;
+mod ends;
 mod golden;
+mod path;
 mod rules;
 mod silence;
 mod wire;

@@ -12,6 +12,8 @@ use super::calls::cable::Cable;
 use super::*;
 
 mod flood;
+mod path;
+mod pulls;
 
 const DATA: u8 = 1;
 const ACK: u8 = 2;
@@ -49,6 +51,8 @@ struct Stage {
     returned: u16,
     /// The number that the peer states in its data to show that it receives.
     proof: u32,
+    /// Bytes of each packet of the peer's messages but the last, as it states them.
+    segment: u16,
 }
 
 impl Stage {
@@ -77,6 +81,7 @@ impl Stage {
             promised: 0,
             returned: 0,
             proof: 0,
+            segment: PART as u16,
         }
     }
 
@@ -97,7 +102,7 @@ impl Stage {
         bytes[16..20].copy_from_slice(&number.to_be_bytes());
         bytes[20..24].copy_from_slice(&first.to_be_bytes());
         let whole = if kind == DATA {
-            bytes[24..26].copy_from_slice(&(PART as u16).to_be_bytes());
+            bytes[24..26].copy_from_slice(&self.segment.to_be_bytes());
             bytes[26..28].copy_from_slice(&self.returned.to_be_bytes());
             bytes[28..32].copy_from_slice(&self.proof.to_be_bytes());
             PART.min(first.saturating_sub(number.saturating_mul(PART)))

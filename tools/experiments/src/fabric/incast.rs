@@ -24,7 +24,7 @@ fn scenario(flow: &str) -> String {
          duration = \"1min\"\n\
          idle_packets = 0\n\
          program = \"ndp\"\n\
-         params = {{ PACKET = 9000, LONGEST = {LONG} }}\n\
+         params = {{ LONGEST = {LONG} }}\n\
          [topology]\n\
          kind = \"fat-tree\"\n\
          ports = {PORTS}\n\

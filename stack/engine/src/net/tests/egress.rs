@@ -281,6 +281,42 @@ fn neighbours_are_bounded() {
     assert_eq!(interface.neighbours.len(), MAX_NEIGHBOURS);
 }
 
+/// A place of one that is asked for is free once it has answered, has asked for us, or has been given up.
+#[test]
+fn places_of_those_that_are_asked_for_are_given_back() {
+    let config = config(&[("10.0.0.2", 8)], &[]);
+    let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    let questions = |interface: &mut Interface, now: u64, hosts: std::ops::Range<u32>| {
+        interface.outgoing().clear();
+        for host in hosts {
+            let mut net = to(&format!("10.1.{}.{}", host >> 8, host & 255));
+            interface.route(&mut net).unwrap();
+            let packet = packet(interface, &net, 10, 0);
+            interface.send(Instant::from_nanos(now), &net, packet);
+        }
+        interface.outgoing().len()
+    };
+    let arp = |kind: u8, host: u8| {
+        let mut arp = from_hex("ffffffffffff02000000000108060001080006040001020000000001");
+        arp[21] = kind;
+        arp.extend([10, 1, 0, host]);
+        arp.extend(OWN_MAC);
+        arp.extend([10, 0, 0, 2]);
+        arp
+    };
+    assert_eq!(questions(&mut interface, 1, 0..1000), MAX_ASKED);
+    // Two that answer, one of them twice, and one that asks.
+    for (kind, host) in [(2, 0), (2, 1), (2, 1), (1, 2)] {
+        interface.ingress(Instant::from_nanos(2), &frame(&arp(kind, host)));
+    }
+    assert_eq!(questions(&mut interface, 3, 1000..2000), 3);
+    // After three questions, a second apart, the others are given up.
+    for second in 1..=3 {
+        interface.poll(Instant::from_nanos(second * 1_000_000_000 + 3));
+    }
+    assert_eq!(questions(&mut interface, 4_000_000_000, 2000..3000), MAX_ASKED);
+}
+
 /// Answers to absent hosts leave room for those that exist.
 #[test]
 fn who_asks_for_us_is_known_although_many_are_asked_for_in_vain() {
