@@ -291,9 +291,11 @@ fn files_without_an_end_end_with_3() {
             );
             let (code, message) = hawser(&["sim", &file("endless.toml", text)]);
             assert_eq!(code, 3, "{name}: {message}");
-            let expected = format!("endless.toml: line 7: `flow[0].calls.{key}`: cannot read ");
+            let expected = format!("`flow[0].calls.{key}`: cannot read ");
             assert!(
-                message.contains(&expected) && message.contains(": it is no regular file"),
+                message.contains("endless.toml: line 7, column ")
+                    && message.contains(&expected)
+                    && message.contains(": it is no regular file"),
                 "{message}"
             );
         }
@@ -320,11 +322,11 @@ fn a_program_that_does_not_carry_a_flow_is_reported_with_its_place() {
     for (flow, reported) in [
         (
             "bulk = { bytes = 1 }",
-            "line 7: `flow[0].bulk`: `homa` offers no connections",
+            "line 7, column 8: `flow[0].bulk`: `homa` offers no connections",
         ),
         (
             "calls = { size = 1 }",
-            "line 7: `flow[0].calls`: `homa` offers calls, and no messages without",
+            "line 7, column 9: `flow[0].calls`: `homa` offers calls, and no messages without",
         ),
     ] {
         let text = format!(

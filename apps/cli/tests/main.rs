@@ -6,6 +6,7 @@ mod dap;
 mod debug;
 mod demo;
 mod dissector;
+mod documents;
 mod ends;
 mod engines;
 mod escapes;

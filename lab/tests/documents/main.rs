@@ -122,7 +122,12 @@ fn errors_have_what_where_and_what_to_do() {
             "two different hosts",
         ),
         (&format!("{link}{link}"), 4, "link[1]", "give it a `name`"),
-        (&format!("{link}rat = 1\n"), 4, "link[0].rat", "unknown field"),
+        (
+            &format!("{link}rat = 1\n"),
+            4,
+            "link[0].rat",
+            "there is no key `rat`",
+        ),
         (
             &format!("{link}both = {{ dely = 1 }}\n"),
             4,
@@ -212,7 +217,9 @@ fn errors_have_what_where_and_what_to_do() {
     let mut wrong = Vec::new();
     for (text, line, path, words) in cases {
         let error = Spec::parse(&format!("{hosts}{text}")).expect_err(text);
-        if (error.line, error.path.as_str()) != (Some(*line), *path) || !error.to_string().contains(words) {
+        if (error.place.map(|place| place.line), error.path.as_str()) != (Some(*line), *path)
+            || !error.to_string().contains(words)
+        {
             wrong.push(format!(
                 "{text}{error}\n  expected: line {line}, `{path}`, {words}"
             ));

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hawser_carrier_quic::Congestion;
+use hawser_documents::Fault;
 use hawser_net::host::{DeviceSpecError, Setup, parse_address};
 use hawser_session::{Opening, Security};
 use jsonschema::error::ValidationErrorKind;
@@ -37,16 +38,10 @@ impl Document {
     /// does not know, properties that contradict each other.
     pub fn parse(text: &str, format: Format) -> Result<Self, Vec<DocumentError>> {
         let value: Value = match format {
-            Format::Json => {
-                serde_json::from_str(text).map_err(|wrong| vec![error("", wrong.to_string(), None)])?
-            }
-            Format::Toml => toml::from_str(text).map_err(|wrong| {
-                let line = wrong
-                    .span()
-                    .map_or(1, |span| text[..span.start].lines().count().max(1));
-                vec![error("", format!("line {line}: {}", wrong.message()), None)]
-            })?,
-        };
+            Format::Json => hawser_documents::json(text),
+            Format::Toml => hawser_documents::toml(text),
+        }
+        .map_err(|fault: Fault| vec![error("", fault.to_string(), None)])?;
         let mut errors: Vec<_> = VALIDATOR
             .iter_errors(&value)
             .flat_map(|wrong| explain(&wrong))
