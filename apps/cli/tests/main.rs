@@ -24,6 +24,7 @@ mod mutants;
 mod neovim;
 mod page;
 mod picture;
+mod pipes;
 mod place;
 mod placement;
 mod plain;
