@@ -1,4 +1,4 @@
-//! Documents that people write, as TOML or JSON: they are read into types, and a fault is told in plain words with
+//! Documents that people write, as TOML or JSON: they are read into types, and a fault is reported in plain words with
 //! its place.
 //!
 //! Derived code reads them, whose messages name types of Rust ("expected u8", "unknown variant"). Every reader of a

@@ -123,11 +123,11 @@ fn expectation(expected: &str, format: Format) -> String {
         Some(number) => (number, true),
         None => (expected, false),
     };
-    if let Some((_, least, most)) = NUMBERS.iter().find(|(name, _, _)| *name == number) {
-        return match (is_nonzero, *least) {
-            (false, least) => format!("a whole number from {least} to {most}"),
-            (true, "0") => format!("a whole number from 1 to {most}"),
-            (true, least) => format!("a whole number from {least} to {most}, but not 0,"),
+    if let Some((_, low, high)) = NUMBERS.iter().find(|(name, _, _)| *name == number) {
+        return match (is_nonzero, *low) {
+            (false, low) => format!("a whole number from {low} to {high}"),
+            (true, "0") => format!("a whole number from 1 to {high}"),
+            (true, low) => format!("a whole number from {low} to {high}, but not 0,"),
         };
     }
     if let Some(count) = count_of(expected) {

@@ -109,16 +109,16 @@ fn read<T>(read: Result<Read<T>, Vec<Diagnostic>>) -> Result<(), String> {
 }
 
 fn toml_readers() -> Vec<Reader> {
+    let mut readers = readers_of_networks();
+    readers.extend(readers_of_others());
+    readers
+}
+
+fn readers_of_networks() -> Vec<Reader> {
     let sweep_text = example("examples/sweeps/windows.toml").replace(
         "../scenarios",
         &format!("{}/../../examples/scenarios", env!("CARGO_MANIFEST_DIR")),
     );
-    let rights = "[[rule]]\nname = \"steering\"\nuser = 1000\nobserve = [\"tcp.*\"]\n\
-                  modify = [{ variables = \"tcp.conn.cc.*\", min = 1448, max = 30000000 }]\nattach = true\n\
-                  priority = 5\n";
-    let document = "remote_host = \"server.example:4433\"\n[[connection_priority]]\ntransport = \"tcp\"\n\
-                    interfaces = \"cellular\"\nbackup = false\nquota = \"500 MB\"\nweight = 2\n\
-                    [multi_config]\nconnect = \"par\"\nscheduler = \"ecf\"\n[tcp_config]\nnagle = true\n";
     vec![
         Reader(
             "scenario",
@@ -153,6 +153,17 @@ fn toml_readers() -> Vec<Reader> {
             Tells::Place,
         ),
         Reader("sweep", sweep_text, sweep, Tells::Place),
+    ]
+}
+
+fn readers_of_others() -> Vec<Reader> {
+    let rights = "[[rule]]\nname = \"steering\"\nuser = 1000\nobserve = [\"tcp.*\"]\n\
+                  modify = [{ variables = \"tcp.conn.cc.*\", min = 1448, max = 30000000 }]\nattach = true\n\
+                  priority = 5\n";
+    let document = "remote_host = \"server.example:4433\"\n[[connection_priority]]\ntransport = \"tcp\"\n\
+                    interfaces = \"cellular\"\nbackup = false\nquota = \"500 MB\"\nweight = 2\n\
+                    [multi_config]\nconnect = \"par\"\nscheduler = \"ecf\"\n[tcp_config]\nnagle = true\n";
+    vec![
         Reader(
             "rights",
             rights.to_owned(),
@@ -228,12 +239,12 @@ fn check(reader: &Reader, what: &str, key: &str, text: &str) {
         assert!(!message.contains(idiom), "{name}: {what}: {message}: {idiom}");
     }
     let has_place = message.contains("line ") && message.contains("column ");
-    let is_told = match tells {
+    let is_reported = match tells {
         Tells::Place => has_place,
         Tells::Key => has_place || message.contains(key),
         Tells::Words => true,
     };
-    assert!(is_told, "{name}: {what}: {message}");
+    assert!(is_reported, "{name}: {what}: {message}");
 }
 
 /// The number of a line that gives a key its value, and both.
@@ -259,7 +270,7 @@ fn with_line(text: &str, at: usize, line: &str) -> String {
 }
 
 #[test]
-fn faults_of_toml_documents_are_told_in_plain_words() {
+fn faults_of_toml_documents_are_reported_in_plain_words() {
     for reader in toml_readers() {
         let Reader(name, good, read, _) = &reader;
         assert_eq!(read(good), Ok(()), "{name}: the good document");
@@ -370,7 +381,7 @@ fn replaced(document: &Value, other: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn faults_of_json_documents_are_told_in_plain_words() {
+fn faults_of_json_documents_are_reported_in_plain_words() {
     for reader in json_readers() {
         let Reader(name, good, read, _) = &reader;
         assert_eq!(read(good), Ok(()), "{name}: the good document");
@@ -411,7 +422,7 @@ fn faults_of_json_documents_are_told_in_plain_words() {
 }
 
 #[test]
-fn faults_of_rules_on_one_line_are_told_in_plain_words() {
+fn faults_of_rules_on_one_line_are_reported_in_plain_words() {
     let reader = Reader(
         "faults",
         "loss=1%,reorder=1%,hold=1ms,burst=3".to_owned(),

@@ -300,13 +300,7 @@ pub(crate) async fn listen(
         tls,
     })
     .map_err(Exit::environment)?;
-    // Where port 0 was asked for, the system has chosen one.
-    let mut addresses: Vec<SocketAddr> = server
-        .addresses()
-        .iter()
-        .filter(|(transport, _)| *transport == "tcp")
-        .map(|(_, address)| *address)
-        .collect();
+    let mut addresses = bound(&server);
     let port = addresses.first().map_or(wait.port, SocketAddr::port);
     if wait.sctp {
         // Its addresses are the paths that a client gets, so those of interfaces, not all there are.
@@ -345,6 +339,13 @@ pub(crate) async fn listen(
     let reachable: Vec<SocketAddr> = addresses.iter().flat_map(reachable).collect();
     announce(&reachable, port, pin.as_deref(), invitation, json);
     Ok(server)
+}
+
+/// The addresses of a server's TCP listeners; where port 0 was asked for, the system has chosen one.
+fn bound(server: &Server) -> Vec<SocketAddr> {
+    let listeners = server.addresses().iter();
+    let of_tcp = listeners.filter(|(transport, _)| *transport == "tcp");
+    of_tcp.map(|(_, address)| *address).collect()
 }
 
 /// How the other side calls: a line to copy for each address, the first of them as a QR code if asked for.

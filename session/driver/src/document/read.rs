@@ -11,7 +11,7 @@ use hawser_session::{Opening, Security};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::values::{hex, size, time};
+use super::values::{hex, limit_of, size, time};
 use super::{
     Connection, Document, DocumentError, Family, Format, PORT, Period, SCHEMA, Stack, StatePlace, Transport,
     Warning,
@@ -46,6 +46,7 @@ impl Document {
             .iter_errors(&value)
             .flat_map(|wrong| explain(&wrong))
             .collect();
+        too_large("", &value, &mut errors);
         if !errors.is_empty() {
             errors.dedup();
             return Err(errors);
@@ -57,6 +58,32 @@ impl Document {
         }
         document.unfulfilled = unfulfilled(&document, &value);
         Ok(document)
+    }
+}
+
+/// Notes texts that are times or sizes beyond their limits.
+fn too_large(path: &str, value: &Value, errors: &mut Vec<DocumentError>) {
+    match value {
+        Value::String(text) => {
+            if let Some(limit) = limit_of(text) {
+                errors.push(error(path, format!("{text:?} is too large"), Some(limit)));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                too_large(&format!("{path}[{index}]"), item, errors);
+            }
+        }
+        Value::Object(entries) => {
+            for (key, entry) in entries {
+                let path = match path {
+                    "" => key.clone(),
+                    _ => format!("{path}.{key}"),
+                };
+                too_large(&path, entry, errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

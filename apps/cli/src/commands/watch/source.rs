@@ -125,8 +125,7 @@ impl Live {
                     // What is attached to a program brings signals of its own.
                     self.probes = 0;
                 }
-                let signal = serde_json::from_value(signal)
-                    .map_err(|error| exit(ClientError::Protocol(error.to_string())))?;
+                let signal = serde_json::from_value(signal).map_err(|error| exit(protocol(&error)))?;
                 Ok(line(Line {
                     at: self.at(),
                     what: What::Signal(signal),
@@ -155,8 +154,7 @@ impl Live {
     }
 
     fn push(&mut self, kind: &str, what: Value) -> Result<(), ClientError> {
-        let what = serde_json::from_value(json!({ kind: what }))
-            .map_err(|error| ClientError::Protocol(format!("{kind}: {error}")))?;
+        let what = serde_json::from_value(json!({ kind: what })).map_err(|error| protocol(&error))?;
         let at = self.at();
         self.queue.push_back(Line { at, what });
         Ok(())
@@ -227,9 +225,7 @@ impl Live {
         let mut entries: Vec<Modification> = Vec::new();
         for (key, state, entry) in fresh {
             self.audit.insert(key, state);
-            entries.push(
-                serde_json::from_value(entry).map_err(|error| ClientError::Protocol(error.to_string()))?,
-            );
+            entries.push(serde_json::from_value(entry).map_err(|error| protocol(&error))?);
         }
         let at = self.at();
         self.queue.push_back(Line {
@@ -238,6 +234,11 @@ impl Live {
         });
         Ok(())
     }
+}
+
+/// The error of an answer of another form than this version has.
+fn protocol(error: &serde_json::Error) -> ClientError {
+    ClientError::Protocol(hawser_documents::fault_of_value(error).to_string())
 }
 
 /// Whether the other process has ended, and is not just slow.
