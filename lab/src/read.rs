@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_sim::scenario::error;
-
 use crate::names;
 use crate::plan::Plan;
 use crate::spec::{self, ReadError, Spec, SpecError};
@@ -14,7 +12,7 @@ impl Spec {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
-        let spec: Spec = error::read(text)?;
+        let spec: Spec = hawser_documents::toml(text)?;
         spec.check().map_err(|error| error.located(text))?;
         Ok(spec)
     }

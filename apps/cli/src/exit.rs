@@ -42,12 +42,6 @@ impl Exit {
         }
     }
 
-    /// The same with more about it.
-    pub(crate) fn and(mut self, more: impl Display) -> Exit {
-        self.message = format!("{}; {more}", self.message);
-        self
-    }
-
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

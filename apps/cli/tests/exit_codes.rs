@@ -291,9 +291,11 @@ fn files_without_an_end_end_with_3() {
             );
             let (code, message) = hawser(&["sim", &file("endless.toml", text)]);
             assert_eq!(code, 3, "{name}: {message}");
-            let expected = format!("endless.toml: line 7: `flow[0].calls.{key}`: cannot read ");
+            let expected = format!("`flow[0].calls.{key}`: cannot read ");
             assert!(
-                message.contains(&expected) && message.contains(": it is no regular file"),
+                message.contains("endless.toml: line 7, column ")
+                    && message.contains(&expected)
+                    && message.contains(": it is no regular file"),
                 "{message}"
             );
         }
@@ -314,17 +316,29 @@ fn a_scenario_may_come_from_a_pipe() {
     assert!(hawser.wait().expect("it ends").success());
 }
 
+#[test]
+fn a_span_of_time_that_ends_before_it_begins_ends_with_2() {
+    let scenario = repository().join("examples/scenarios/tcp-clean.toml");
+    let scenario = scenario.display().to_string();
+    let drawn = file("drawn.html", "");
+    for arguments in [&["trace", &scenario][..], &["sim", &scenario, "--html", &drawn]] {
+        let (code, message) = hawser(&[arguments, &["--from", "5s", "--to", "1s"]].concat());
+        assert_eq!(code, 2, "{message}");
+        assert!(message.contains("--from 5s is later than --to 1s"), "{message}");
+    }
+}
+
 /// What only the program shows to be wrong has the file and the line, as what the scenario shows has.
 #[test]
 fn a_program_that_does_not_carry_a_flow_is_reported_with_its_place() {
     for (flow, reported) in [
         (
             "bulk = { bytes = 1 }",
-            "line 7: `flow[0].bulk`: `homa` offers no connections",
+            "line 7, column 8: `flow[0].bulk`: `homa` offers no connections",
         ),
         (
             "calls = { size = 1 }",
-            "line 7: `flow[0].calls`: `homa` offers calls, and no messages without",
+            "line 7, column 9: `flow[0].calls`: `homa` offers calls, and no messages without",
         ),
     ] {
         let text = format!(

@@ -291,7 +291,60 @@ fn a_gateway_of_another_pin_is_reported_once_at_the_start() {
     gateway.kill().expect("it ends");
     gateway.wait().expect("it ends");
     assert!(warning.contains("no session with the gateway"), "{warning}");
-    assert!(warning.contains("invalid peer certificate"), "{warning}");
+    assert!(
+        warning.contains("its certificate is not the one of the pin"),
+        "{warning}"
+    );
+}
+
+/// A gateway without a given port prints the one that it has, for TCP and for QUIC; a client with another pin is told
+/// of the pin.
+#[test]
+fn a_gateway_at_port_0_prints_its_port_and_another_pin_is_named() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    clients(&folder);
+    let mut gateway = Command::new(HAWSER)
+        .args(["gateway", "--json", "--listen", "127.0.0.1:0", "--clients"])
+        .arg(folder.join("clients"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("hawser");
+    let mut output = BufReader::new(gateway.stdout.take().expect("a pipe"));
+    let mut listening = String::new();
+    output.read_line(&mut listening).expect("it says where");
+    let listening: serde_json::Value = serde_json::from_str(&listening).expect("an event");
+    let at: SocketAddr = listening["addresses"][0]
+        .as_str()
+        .and_then(|at| at.parse().ok())
+        .expect("an address");
+    assert_ne!(at.port(), 0, "{listening}");
+    let line = listening["line"].as_str().expect("a line");
+    assert!(line.contains(&at.to_string()), "{line}");
+    for over in ["tcp", "quic"] {
+        let cat = Command::new(HAWSER)
+            .args([
+                "gateway",
+                "cat",
+                &at.to_string(),
+                "--over",
+                over,
+                "--pin",
+                &"0".repeat(64),
+            ])
+            .args(["--to", "192.0.2.1:80", "--token"])
+            .arg(folder.join("token"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("hawser");
+        let errors = String::from_utf8_lossy(&cat.stderr);
+        assert_eq!(cat.status.code(), Some(5), "{over}: {errors}");
+        assert!(
+            errors.contains("its certificate is not the one of the pin"),
+            "{over}: {errors}"
+        );
+    }
+    gateway.kill().expect("it ends");
+    gateway.wait().expect("it ends");
 }
 
 /// A token, and the file of a gateway's clients that names it.

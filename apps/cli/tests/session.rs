@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use hawser_temporary::Folder;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,6 +15,15 @@ const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits for a state of other processes, which comes within 30 s or never.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < limit, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// The last line of JSON, which states what was done.
@@ -135,7 +145,8 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let printed = text(&output.stderr);
     assert!(
-        printed.contains("no path candidate led to the server") && printed.contains("certificate"),
+        printed.contains("no path candidate led to the server")
+            && printed.contains("its certificate is not the one of the pin"),
         "{printed}"
     );
 }
@@ -510,15 +521,12 @@ fn an_interrupted_cat_is_not_taken_for_the_end_of_its_input() {
         let output = std::fs::File::create(&copy).expect("a file");
         let mut receiver = cat(&["--listen", &address], output);
         drop(receiver.0.stdin.take());
-        while TcpStream::connect(&address).is_err() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        until("the receiver listens", || TcpStream::connect(&address).is_ok());
         let mut sender = cat(&[&address], Stdio::null());
         let mut input = sender.0.stdin.take().expect("its input");
         input.write_all(&[7; 50_000]).expect("it is taken");
-        while std::fs::metadata(&copy).expect("the copy").len() < 50_000 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        let length = || std::fs::metadata(&copy).expect("the copy").len();
+        until("the copy has all bytes", || length() >= 50_000);
         signal(&sender, which);
         assert_eq!(sender.0.wait().expect("it ends").code(), Some(128 + number));
         assert_eq!(receiver.0.wait().expect("it ends").code(), Some(5), "{which:?}");

@@ -138,6 +138,69 @@ fn a_file_is_served_and_fetched_through_udp_sockets_without_privileges() {
     }
 }
 
+/// A download has its name once it is complete: until then, and where it fails, an older file stays.
+#[test]
+fn a_failed_download_leaves_an_older_file_as_it_was() {
+    let place = Place::new();
+    let bytes = place.file("file", 2_000_000);
+    let port = free_port();
+    let at = format!("0.0.0.0:{port}");
+    let server = place.serve(&format!("serve . --program quic-lite --dev udp:{at} --json"), &at);
+    let copy = place.received();
+    fs::write(&copy, "old").expect("a file");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o606)).expect("it is ours");
+    let folder = Path::new(&copy).parent().expect("a folder").to_owned();
+    let names = || fs::read_dir(&folder).expect("a folder").count();
+    let device = "--program quic-lite --dev udp:127.0.0.1:0";
+    let url = format!("http://127.0.0.1:{port}/file");
+    let get = format!("get {url} {device} -o {copy}");
+    // The line takes 16 s for the file.
+    let slow = place.run(&format!("{get} --faults rate=1Mbit/s --max-time 3"));
+    assert_eq!(slow.status.code(), Some(5), "{}", errors(&slow));
+    assert_eq!((fs::read(&copy).expect("a file"), names()), (b"old".to_vec(), 1));
+    let missing = place.run(&format!(
+        "{}x --max-time 30",
+        get.replace(&format!(" -o {copy}"), "")
+    ));
+    assert!(!missing.status.success());
+
+    let whole = place.run(&format!("{get} --max-time 60"));
+    assert!(whole.status.success(), "{}", errors(&whole));
+    assert!(fs::read(&copy).expect("a file") == bytes);
+    assert_eq!(names(), 1);
+    let mode = fs::metadata(&copy).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o606, "the older file's");
+
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(&copy, &link).expect("a link");
+    fs::write(&copy, "old").expect("a file");
+    let linked = place.run(&format!("get {url} {device} -o {} --max-time 60", link.display()));
+    assert!(linked.status.success(), "{}", errors(&linked));
+    assert!(fs::read(&copy).expect("a file") == bytes && link.is_symlink());
+
+    for output in ["/dev/stdout", "/proc/self/fd/1"] {
+        // The pipe is this user's, and opened by its name.
+        let mut got = Command::new(&place.hawser);
+        got.args(format!("get {url} {device} -o {output} --max-time 60").split(' '));
+        let got = got.output().expect("it runs");
+        assert!(got.status.success(), "{output}: {}", errors(&got));
+        assert!(got.stdout == bytes, "{output}: {} bytes", got.stdout.len());
+    }
+    let null = place.run(&format!("get {url} {device} -o /dev/null --json --max-time 60"));
+    assert!(null.status.success(), "{}", errors(&null));
+    let pipe = folder.join("pipe");
+    let made = Command::new("mkfifo").args(["-m", "666"]).arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).expect("a pipe")
+    });
+    let piped = place.run(&format!("get {url} {device} -o {} --max-time 60", pipe.display()));
+    assert!(piped.status.success(), "{}", errors(&piped));
+    assert!(reader.join().expect("no panic") == bytes);
+    drop(server);
+}
+
 /// Bytes over one stream of a connection that has many.
 #[test]
 fn a_file_is_served_and_fetched_over_quic_lite() {

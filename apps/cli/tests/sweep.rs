@@ -227,7 +227,7 @@ fn mistakes_have_the_file_that_they_are_in() {
     )
     .expect("it is written");
     let (code, _, errors) = sweep(&folder, &[]);
-    let expected = "go-back-n.toml: line 1: `duration`: `1h` is not a number";
+    let expected = "go-back-n.toml: line 1, column 12: `duration`: `1h` is not a number";
     assert!(code == Some(3) && errors.contains(expected), "{errors}");
 
     let folder =
@@ -271,7 +271,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
     for (text, expected) in [
         (
             "[[vary]]\nkee = \"a\"\n",
-            "line 3: `vary[0].kee`: unknown field `kee`",
+            "line 3, column 1: `vary[0].kee`: there is no key `kee`",
         ),
         (
             "[[vary]]\nkey = \"seed\"\n",
@@ -307,7 +307,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[column]]\nname = \"a\"\nof = \"seconds\"\n[[column]]\nname = \"b\"\nof = \"flows.*.goodput\"\nby = \"sum\"\n",
-            "sweep.toml: line 7: `column[1].of`: no report has a figure `flows.*.goodput`\n  hint: the figures are",
+            "sweep.toml: line 7, column 6: `column[1].of`: no report has a figure `flows.*.goodput`\n  hint: the figures are",
         ),
         (
             "seeds = \"all\"\n",

@@ -239,6 +239,11 @@ fn on_prepared_stage(
     })
 }
 
+/// The milliseconds after which the first race was won.
+fn won_after(place: &Place<'_>) -> Result<f64, &'static str> {
+    place.events("won")[0]["after_ms"].as_f64().ok_or("no time")
+}
+
 fn hello(output: &Output) {
     assert_eq!(output.stdout, b"hello", "{output:?}");
 }
@@ -259,9 +264,8 @@ fn dead_ipv6_costs_one_delay() -> TestResult {
                 .is_some_and(|remote| remote.starts_with('[')),
             "{started:?}"
         );
-        let won = place.events("won");
-        let after = won[0]["after_ms"].as_f64().ok_or("no time")?;
-        assert!((250.0..450.0).contains(&after), "{won:?}");
+        let after = won_after(place)?;
+        assert!((250.0..450.0).contains(&after), "{after}");
         Ok(())
     })
 }
@@ -272,9 +276,8 @@ fn slow_names_cost_their_delay() -> TestResult {
     on_stage(Settings::default(), |place| {
         let (output, _) = place.curl("socks5h", &["http://slow.example:8080/"])?;
         hello(&output);
-        let won = place.events("won");
-        let after = won[0]["after_ms"].as_f64().ok_or("no time")?;
-        assert!((350.0..550.0).contains(&after), "{won:?}");
+        let after = won_after(place)?;
+        assert!((350.0..550.0).contains(&after), "{after}");
         Ok(())
     })
 }

@@ -313,7 +313,7 @@ impl Client {
         let room = MAX_ANSWER.saturating_sub(self.line.len()) as u64;
         match self.reader.by_ref().take(room).read_until(b'\n', &mut self.line) {
             Ok(_) if self.line.last() == Some(&b'\n') => {
-                let (value, bytes) = (serde_json::from_slice(&self.line), self.line.len());
+                let (value, bytes) = (hawser_documents::json_bytes(&self.line), self.line.len());
                 self.line.clear();
                 value
                     .map(|value| Some((value, bytes)))

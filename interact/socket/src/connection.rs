@@ -68,7 +68,7 @@ pub(super) enum RequestRefusal {
     #[error("the answer is longer than {MAX_ANSWER} bytes: list with a filter")]
     LongAnswer,
     #[error("the provider's answer is no JSON: {0}")]
-    Answer(#[from] serde_json::Error),
+    Answer(#[from] hawser_documents::Fault),
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),
 }

@@ -66,7 +66,7 @@ fn answer(word: &'static str, answer: Result<String, Vec<Fault>>) -> Result<Valu
     if text.len() >= MAX_ANSWER {
         return Err(RequestRefusal::LongAnswer);
     }
-    Ok(serde_json::from_str(&text)?)
+    Ok(hawser_documents::json(&text)?)
 }
 
 /// What is wrong with a request, for its answer. Paths begin with the request's word.

@@ -6,8 +6,8 @@
 //! in `docs/interact.md`. What others may do there is in an operator's [`Rules`].
 //!
 //! * [`serve`], [`Server`]: the socket's end in the process that is watched; `connection`: one connection to
-//!   it; `request`, `answer`: what is asked, and what is answered; `plain`: what is wrong with it, in plain
-//!   words; `documents`: what is asked of documents
+//!   it; `request`, `answer`: the forms of requests and of answers;
+//!   `documents`: requests about documents
 //! * [`Client`], [`Remote`]: the other process's end
 //! * [`process_bus`]: the bus of this process, on which sessions and races are seen
 //! * [`record`], [`qlog`], [`diagram`]: what was signalled, as a file, as a trace, as a picture
@@ -26,7 +26,6 @@ mod documents;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 pub mod local;
-mod plain;
 mod process;
 pub mod qlog;
 pub mod record;

@@ -234,7 +234,7 @@ pub(super) fn last_part(name: &str) -> &str {
 pub enum RecordError {
     /// A line is no JSON, or has not the form of a recording's line.
     #[error(transparent)]
-    Syntax(#[from] serde_json::Error),
+    Syntax(#[from] hawser_documents::Fault),
     /// It is a recording of another version, or of something else.
     #[error("a recording of `{0}`, expected `{SCHEMA}`")]
     Schema(String),
@@ -248,7 +248,7 @@ pub enum RecordError {
 /// # Errors
 /// What is wrong with it.
 pub fn parse(text: &str) -> Result<Line, RecordError> {
-    Ok(serde_json::from_str(text)?)
+    Ok(hawser_documents::json(text)?)
 }
 
 /// Reads the first line.

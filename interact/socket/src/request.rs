@@ -5,11 +5,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use hawser_bus::{Filter, Rule, Scope, Subscription, Target};
+use hawser_documents::Fault;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 use crate::local::LINE;
-use crate::plain;
 
 /// A line of a subscriber.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -291,13 +291,24 @@ pub enum RequestError {
 pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
     let text = std::str::from_utf8(line).map_err(|_| RequestError::NotUtf8)?;
     let request: Request =
-        serde_json::from_str(text).map_err(|error| RequestError::Syntax(plain::json(text, &error)))?;
+        hawser_documents::json(text).map_err(|fault| RequestError::Syntax(of_line(&fault)))?;
     if let Request::Hello(Hello { name, .. }) = &request
         && !is_name(name)
     {
         return Err(RequestError::Name(name.clone()));
     }
     Ok(request)
+}
+
+/// A fault of a line, with its column and its key.
+fn of_line(fault: &Fault) -> String {
+    let column = fault
+        .place
+        .map_or_else(String::new, |place| format!("column {}: ", place.column));
+    match fault.path.as_str() {
+        "" => format!("{column}{}", fault.message),
+        path => format!("{column}`{path}`: {}", fault.message),
+    }
 }
 
 /// Whether a line, which need not be a request, is meant to steer: its error is marked as one of that.
@@ -326,6 +337,9 @@ pub enum SpanError {
     /// It is no number with a unit.
     #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min, h)")]
     Syntax(String),
+    /// It is longer than 64 bits of nanoseconds hold.
+    #[error("`{0}` is too long: a span of time has at most 5124095h")]
+    TooLong(String),
     /// It is a number alone.
     #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min, h")]
     NoUnit(String),
@@ -354,7 +368,11 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
     // As exact as a double: a span of days is still exact to a microsecond.
-    Ok(Duration::from_nanos((number * unit).round() as u64))
+    let nanos = (number * unit).round();
+    if nanos >= u64::MAX as f64 {
+        return Err(SpanError::TooLong(text.to_owned()));
+    }
+    Ok(Duration::from_nanos(nanos as u64))
 }
 
 #[derive(Deserialize)]
@@ -469,19 +487,22 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_with_its_reason() {
         for (line, why) in [
-            ("", "the line is no JSON"),
+            ("", "the text ends where a value is expected"),
             (
                 r#"{"offer":{}}"#,
                 "there is no `offer`: it is one of `hello`, `offers`, ",
             ),
             (
                 r#"{"offers":{},"flows":{}}"#,
-                "a request is an object with one key, its word",
+                "a name, or an object with one key, is expected",
             ),
-            ("7", "a request is an object with one key, its word"),
-            (r#"{"offers":{}"#, "the line is no JSON: it is wrong at column 12"),
-            (r#"{"offers":{"x":1}}"#, "`x` is no field: there are none"),
-            (r#"{"subscribe":{}}"#, "the field `events` is missing"),
+            ("7", "a name, or an object with one key, is expected"),
+            (r#"{"offers":{}"#, "column 12: the text ends within an object"),
+            (
+                r#"{"offers":{"x":1}}"#,
+                "`offers.x`: there is no key `x`: there are none",
+            ),
+            (r#"{"subscribe":{}}"#, "`subscribe`: the key `events` is missing"),
             (
                 r#"{"subscribe":{"events":[],"interval":"soon"}}"#,
                 "`soon` is no span of time",
@@ -493,16 +514,16 @@ mod tests {
             (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#,
-                "-1 stands where a whole number from 0 to 18446744073709551615 is expected",
+                "`modify.value`: -1 stands where a whole number from 0 to 18446744073709551615 is expected",
             ),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#,
-                "the field `lease` is missing",
+                "`modify`: the key `lease` is missing",
             ),
             (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
             (
                 r#"{"hello":{"name":"a","priority":256}}"#,
-                "256 stands where a whole number from 0 to 255 is expected",
+                "`hello.priority`: 256 stands where a whole number from 0 to 255 is expected",
             ),
         ] {
             let error = parse(line.as_bytes()).expect_err("it is wrong");
@@ -527,6 +548,10 @@ mod tests {
         for text in ["", "ms", "1hour", "h", "1d", "-1s", "1..2s", "1 s"] {
             assert!(parse_span(text).is_err(), "{text}");
         }
+        for text in ["5124096h", "999999999999999s", "99999999999999999999999ns"] {
+            assert_eq!(parse_span(text), Err(SpanError::TooLong(text.into())));
+        }
+        assert!(parse_span("5124095h").is_ok());
         let why = parse_span("5").expect_err("nanoseconds, or seconds?");
         assert_eq!(
             why.to_string(),

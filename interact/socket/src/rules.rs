@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use hawser_bus::{Grant, Rights};
 use serde::Deserialize;
 
-use crate::plain;
-
 /// Why a rights file was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
@@ -36,8 +34,8 @@ pub enum RulesError {
 #[derive(Debug, thiserror::Error)]
 pub enum RulesTextError {
     /// It is no TOML, or does not have the form of rules.
-    #[error("{0}")]
-    Syntax(String),
+    #[error(transparent)]
+    Syntax(#[from] hawser_documents::Fault),
     /// No value is within a rule's bounds.
     #[error("`{variables}`: min {min} is above max {max}")]
     Bounds {
@@ -111,15 +109,6 @@ fn max_value() -> u64 {
     u64::MAX
 }
 
-/// The fault of a text of TOML, and its line.
-fn located(text: &str, error: &toml::de::Error) -> String {
-    let message = plain::message_of(error.message());
-    match error.span().and_then(|span| text.get(..span.start)) {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message,
-    }
-}
-
 impl Rules {
     /// The rules of a file. It must not be writable by others than its owner.
     ///
@@ -145,8 +134,7 @@ impl Rules {
     /// # Errors
     /// Where it is wrong.
     pub fn parse(text: &str) -> Result<Rules, RulesTextError> {
-        let file: File =
-            toml::from_str(text).map_err(|error| RulesTextError::Syntax(located(text, &error)))?;
+        let file: File = hawser_documents::toml(text)?;
         for grant in file.rule.iter().flat_map(|rule| &rule.modify) {
             if grant.min > grant.max {
                 return Err(RulesTextError::Bounds {
@@ -237,14 +225,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_with_its_reason() {
         for (text, why) in [
-            ("[[rule]]\nnam = \"x\"", "line 2: `nam` is no field"),
+            (
+                "[[rule]]\nnam = \"x\"",
+                "line 2, column 1: `rule[0].nam`: there is no key `nam`",
+            ),
             (
                 "[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]",
                 "min 2 is above max 1",
             ),
             (
                 "[[rule]]\npriority = 300",
-                "line 2: 300 stands where a whole number from 0 to 255 is expected",
+                "line 2, column 12: `rule[0].priority`: 300 stands where a whole number from 0 to 255 is expected",
             ),
         ] {
             let error = Rules::parse(text).expect_err("it is wrong");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use hawser_sim::scenario::error::there_are;
+use hawser_documents::there_are;
 
 use super::{Host, Link, Rules, Spec, SpecError, Through};
 

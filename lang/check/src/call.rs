@@ -123,7 +123,10 @@ impl<'a> Body<'_, 'a> {
             "varint_t" => Some(Some(Ty::uint(64))),
             "id_t" | "flow_id" | "buffer_id_t" => Some(Some(Ty::Id)),
             _ => match self.ck.lookup(name) {
-                Some(Def::Enum(index)) => Some(self.ck.enum_type(index)),
+                Some(Def::Enum(index)) => {
+                    self.ck.enums[index].converted = true;
+                    Some(self.ck.enum_type(index))
+                }
                 _ => None,
             },
         }

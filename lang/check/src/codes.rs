@@ -112,6 +112,8 @@ pub(crate) const SHRINKING_LIST: &str = "E0916";
 pub(crate) const REPEATED: &str = "E0917";
 pub(crate) const OUT_OF_RANGE: &str = "E0918";
 pub(crate) const UNREAD_FIELD: &str = "E0919";
+pub(crate) const UNUSED_CONSTANT: &str = "E0920";
+pub(crate) const LOST_VALUE: &str = "E0921";
 
 #[cfg(test)]
 mod tests {

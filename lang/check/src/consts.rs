@@ -89,6 +89,12 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// The type of an enum, one of whose values is named.
+    pub(crate) fn named_variant(&mut self, index: usize, variant: usize) -> Option<Ty> {
+        self.enums[index].used.insert(variant);
+        self.enum_type(index)
+    }
+
     /// The type of an enum.
     pub(crate) fn enum_type(&mut self, index: usize) -> Option<Ty> {
         match self.enums[index].progress {
@@ -227,7 +233,7 @@ impl<'a> Checker<'a> {
                 self.const_value(index).map(|(_, value)| value)
             }
             Some(Def::Variant(index, variant)) => {
-                self.enum_type(index)?;
+                self.named_variant(index, variant)?;
                 self.enums[index].values.get(variant).copied()
             }
             Some(other) => {

@@ -122,7 +122,10 @@ impl<'a> Body<'_, 'a> {
                     None => Value::Error,
                 }
             }
-            Some(Def::Table(index)) => Value::Table(index),
+            Some(Def::Table(index)) => {
+                self.ck.tables[index].used = true;
+                Value::Table(index)
+            }
             Some(Def::Param(index)) => {
                 self.ck.params[index].used = true;
                 match self.ck.params[index].result.clone() {
@@ -143,7 +146,7 @@ impl<'a> Body<'_, 'a> {
                     None => Value::Error,
                 }
             }
-            Some(Def::Variant(index, variant)) => match self.ck.enum_type(index) {
+            Some(Def::Variant(index, variant)) => match self.ck.named_variant(index, variant) {
                 Some(ty) => match self.ck.enums[index].values.get(variant) {
                     Some(value) => Value::Scalar(fold::constant(*value, ty)),
                     None => Value::Error,
@@ -298,9 +301,11 @@ impl<'a> Body<'_, 'a> {
 
     /// `a && b`, `a || b`. What the right side needs before it runs only if it is evaluated.
     pub(crate) fn logical(&mut self, and: bool, a: &'a ast::Expr, b: &'a ast::Expr) -> Value {
+        let at = b.span;
         let a = self.condition(a);
         let (b, before) = self.separately(|body| body.condition(b));
         if before.is_empty() {
+            self.warn_of_decided_operand(and, &a, &b, at);
             return Value::Scalar(if and { fold::and(a, b) } else { fold::or(a, b) });
         }
         let result = self.temporary(Ty::Bool);
@@ -327,6 +332,7 @@ impl<'a> Body<'_, 'a> {
         want: Option<&Ty>,
         at: Span,
     ) -> Value {
+        self.ck.warn_of_same_ways(a.span, b.span);
         let condition = self.condition(condition);
         let (then, before_then) = self.separately(|body| body.value(a, want));
         let (otherwise, before_otherwise) = self.separately(|body| body.value(b, want));

@@ -52,6 +52,7 @@ mod names;
 mod offload;
 mod ops;
 mod options;
+mod outcomes;
 mod packet;
 mod pkt_gen;
 mod rows;

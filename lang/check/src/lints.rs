@@ -24,7 +24,13 @@ fn literal_of(expr: &ir::Expr) -> Option<Value> {
 }
 
 impl<'a> Body<'_, 'a> {
-    fn warn(&mut self, code: &'static str, at: Span, message: impl Into<String>, label: impl Into<String>) {
+    pub(crate) fn warn(
+        &mut self,
+        code: &'static str,
+        at: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) {
         self.ck
             .report(Diagnostic::warning(code, at, message).label(label));
     }

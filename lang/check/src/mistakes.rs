@@ -15,7 +15,7 @@ impl Checker<'_> {
     }
 
     /// Whether two pieces of the source read alike, blanks aside.
-    fn reads_alike(&self, a: Span, b: Span) -> bool {
+    pub(crate) fn reads_alike(&self, a: Span, b: Span) -> bool {
         let without_blanks = |at: Span| self.sources.text(at).chars().filter(|c| !c.is_whitespace());
         a != b && without_blanks(a).eq(without_blanks(b))
     }
@@ -29,6 +29,24 @@ impl Checker<'_> {
                 "the same on both sides",
                 "one result whatever it is",
             );
+        }
+    }
+
+    /// Both ways of a condition are the same.
+    pub(crate) fn warn_of_same_ways(&mut self, a: Span, b: Span) {
+        let inside = |at: Span| {
+            let text: String = self
+                .sources
+                .text(at)
+                .chars()
+                .filter(|c| !c.is_whitespace())
+                .collect();
+            let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+            inner.map_or_else(|| text.clone(), str::to_owned)
+        };
+        if inside(a) == inside(b) {
+            let message = "the same on both ways";
+            self.warn(codes::REPEATED, b, message, "the condition decides nothing");
         }
     }
 
@@ -105,6 +123,47 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
+    /// `c.x = 1; c.x = 2;` where nothing in between reads `c.x`
+    pub(crate) fn warn_of_lost_value(&mut self, stmts: &'a [Stmt]) {
+        for (number, stmt) in stmts.iter().enumerate() {
+            if let StmtKind::Assign { place, value, .. } = &stmt.kind
+                && !may_act(place)
+                && !may_act(value)
+                && self.is_replaced(place, &stmts[number + 1..])
+            {
+                let (message, label) = ("a value that is never read", "the same place is assigned again");
+                self.ck.warn(codes::LOST_VALUE, place.span, message, label);
+            }
+        }
+    }
+
+    /// Whether a place is assigned again before a statement reads it, or may do so.
+    fn is_replaced(&self, place: &Expr, behind: &[Stmt]) -> bool {
+        let own = own_names(place);
+        for stmt in behind {
+            let StmtKind::Assign {
+                place: other,
+                op,
+                value,
+            } = &stmt.kind
+            else {
+                return false;
+            };
+            if may_act(other) || may_act(value) || names(value, &own) || reads_whole(value, root_name(place))
+            {
+                return false;
+            }
+            if self.ck.reads_alike(place.span, other.span) {
+                return op.is_none();
+            }
+            // The other place is found by this one, or is part of it, or this one is found by the other.
+            if names(other, &own) || names(place, &own_names(other)) {
+                return false;
+            }
+        }
+        false
+    }
+
     /// A position that no list of this size has.
     pub(crate) fn warn_of_position(&mut self, position: &ir::Expr, cap: u32, at: Span) {
         self.warn_beyond(position, u64::from(cap), "list", at);
@@ -143,6 +202,45 @@ impl<'a> Body<'_, 'a> {
             self.ck
                 .warn(codes::OUT_OF_RANGE, at, "a loop that never runs", label);
         }
+    }
+}
+
+/// The name of a place's variable.
+fn root_name(place: &Expr) -> Option<&str> {
+    match &place.kind {
+        ExprKind::Name(name) => Some(&name.name),
+        ExprKind::Field(base, _) | ExprKind::Index(base, _) => root_name(base),
+        _ => None,
+    }
+}
+
+/// The names of the fields on the way to a place, or of its variable where there are none. Two places may be one whose
+/// variables differ.
+fn own_names(place: &Expr) -> Vec<&str> {
+    match &place.kind {
+        ExprKind::Name(name) => vec![&name.name],
+        ExprKind::Index(base, _) => own_names(base),
+        ExprKind::Field(base, name) if matches!(base.kind, ExprKind::Name(_)) => vec![&name.name],
+        ExprKind::Field(base, name) => [own_names(base), vec![&name.name]].concat(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether an expression has one of these names.
+fn names(e: &Expr, wanted: &[&str]) -> bool {
+    let own = match &e.kind {
+        ExprKind::Name(name) | ExprKind::Field(_, name) => wanted.contains(&name.name.as_str()),
+        _ => false,
+    };
+    own || e.parts().into_iter().any(|part| names(part, wanted))
+}
+
+/// Whether an expression takes a variable as a whole, and not one of its fields.
+fn reads_whole(e: &Expr, variable: Option<&str>) -> bool {
+    match &e.kind {
+        ExprKind::Name(name) => Some(name.name.as_str()) == variable,
+        ExprKind::Field(base, _) if matches!(base.kind, ExprKind::Name(_)) => false,
+        _ => e.parts().into_iter().any(|part| reads_whole(part, variable)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names: the one namespace of all files, and "did you mean".
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hawser_ir as ir;
 use hawser_ir::EventKind;
@@ -326,6 +326,8 @@ impl<'a> Checker<'a> {
             progress: Progress::Waiting,
             ty: None,
             values: Vec::new(),
+            used: HashSet::new(),
+            converted: false,
         });
     }
 

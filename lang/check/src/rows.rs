@@ -638,7 +638,8 @@ which do not fit. Cast an operand first:
         code: CONSTANT_COMPARISON,
         title: "a comparison that is always true or always false",
         text: "A warning: no value of the operand's type makes a difference, as in `n >= 0` where n is unsigned, or
-`n < 256` where n is a `uint8`.",
+`n < 256` where n is a `uint8`. The same goes for comparisons that others decide: `n > 5 && n < 3` never
+holds, `n < 5 || n >= 5` always does, and behind `if (n > 5)` so does `else if (n <= 5)`.",
     },
     Code {
         code: DEAD_CODE,
@@ -686,7 +687,8 @@ the loop.",
         code: REPEATED,
         title: "the same text twice, without effect",
         text: "A warning: the second of two equal conditions in a chain of `if` and `else if` never holds, `a && a` is
-`a`, `a < a` and `a - a` have one result, and `c.x = c.x` changes nothing. Something else was probably meant in one of the two places.",
+`a`, `a < a` and `a - a` have one result, and `c.x = c.x` changes nothing. Where both branches of an `if` or of
+`c ? a : b` are the same, the condition decides nothing. Something else was probably meant in one of the two places.",
     },
     Code {
         code: OUT_OF_RANGE,
@@ -700,5 +702,18 @@ more is taken modulo the width, and a loop from 8 to below 0 takes no round.",
         text: "A warning: no processor, function, invariant or deployment reads the field of a context, a structure or
 a scratchpad. Assigning it, or adding to it, changes nothing. Fields that are `observable` or
 `modifiable` are read from outside, and so are those of structures that externs and signals take.",
+    },
+    Code {
+        code: UNUSED_CONSTANT,
+        title: "a constant, a value of an enum or a signal that is never used",
+        text: "A warning: nothing in the program names it. It is given for the main file alone, since files that are
+imported serve other programs as well. Values of an enum that comes from outside, by a header, an event,
+a signal, a conversion or an observable field, are never called unused.",
+    },
+    Code {
+        code: LOST_VALUE,
+        title: "a value that is replaced before it is read",
+        text: "A warning: the same place is assigned again, and nothing in between reads it. The first assignment
+changes nothing.",
     },
 ];

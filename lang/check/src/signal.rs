@@ -16,6 +16,7 @@ impl<'a> Body<'_, 'a> {
         if let Value::Place(from) = &value
             && let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty)
         {
+            self.ck.signalled.insert(index);
             let from = self.kept_place(from.clone());
             return Some(Instr::Signal {
                 signal: SignalId(index),

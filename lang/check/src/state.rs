@@ -4,7 +4,7 @@
 //! copied. Structures get their [`StructId`] when they are collected, before they are laid out:
 //! the built-in ones first, then one for each [`RecordDecl`] in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hawser_ir as ir;
 use hawser_ir::{BlueprintId, FuncId, StructId, Ty};
@@ -111,6 +111,8 @@ pub(crate) struct TableDecl<'a> {
     pub(crate) progress: Progress,
     /// Type and values, unless something is wrong with them.
     pub(crate) result: Option<(Ty, Vec<u64>)>,
+    /// Something refers to it.
+    pub(crate) used: bool,
 }
 
 /// `extend context name { … }`
@@ -130,6 +132,10 @@ pub(crate) struct EnumDecl<'a> {
     pub(crate) progress: Progress,
     pub(crate) ty: Option<Ty>,
     pub(crate) values: Vec<u64>,
+    /// The variants that something names, by their index.
+    pub(crate) used: HashSet<usize>,
+    /// Numbers are made values of it by a conversion.
+    pub(crate) converted: bool,
 }
 
 /// `opt_union`
@@ -273,13 +279,15 @@ pub(crate) struct Checker<'a> {
     /// How many declarations are being resolved inside each other.
     pub(crate) depth: u32,
     /// Timers that some instruction starts: context and name.
-    pub(crate) started: std::collections::HashSet<(ir::ContextId, String)>,
+    pub(crate) started: HashSet<(ir::ContextId, String)>,
+    /// The signals that something issues, by their index in [`ir::Module::signals`].
+    pub(crate) signalled: HashSet<u32>,
     /// Fields that some expression reads: structure and name.
-    pub(crate) read: std::collections::HashSet<(StructId, String)>,
+    pub(crate) read: HashSet<(StructId, String)>,
     /// The field name of the assignment that was met last: it is written there, not read.
     pub(crate) written: Option<Span>,
     /// Names of parts in dispatch tables that chose among several.
-    pub(crate) parts_met: std::collections::HashSet<Span>,
+    pub(crate) parts_met: HashSet<Span>,
     /// What names stand for, where an editor asks for it.
     pub(crate) notes: Option<Box<crate::index::Notes>>,
     /// Where each event's chain is written, for messages.
@@ -351,10 +359,11 @@ impl<'a> Checker<'a> {
             facts: Vec::new(),
             extern_funcs: Vec::new(),
             depth: 0,
-            started: std::collections::HashSet::new(),
-            read: std::collections::HashSet::new(),
+            started: HashSet::new(),
+            signalled: HashSet::new(),
+            read: HashSet::new(),
             written: None,
-            parts_met: std::collections::HashSet::new(),
+            parts_met: HashSet::new(),
             notes: None,
             chain_spans: Vec::new(),
         }

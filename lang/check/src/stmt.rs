@@ -21,6 +21,7 @@ impl<'a> Body<'_, 'a> {
             self.statement(stmt);
         }
         self.warn_of_dead_code(stmts);
+        self.warn_of_lost_value(stmts);
     }
 
     fn statement(&mut self, stmt: &'a Stmt) {
@@ -311,16 +312,20 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn branch(&mut self, cond: &'a Expr, then: &'a Block, otherwise: Option<&'a Stmt>) {
+    fn branch(&mut self, cond: &'a Expr, then: &'a Block, written: Option<&'a Stmt>) {
         let condition = self.if_condition(cond);
         self.ck.warn_of_numbers(&condition, cond.span);
-        self.warn_of_repeated_branch(cond, otherwise);
+        self.warn_of_repeated_branch(cond, written);
+        if let Some(stmt) = written.filter(|stmt| !matches!(stmt.kind, StmtKind::If { .. })) {
+            self.ck.warn_of_same_ways(then.span, stmt.span);
+        }
         let ((), then) = self.separately(|body| body.block(then));
         let ((), otherwise) = self.separately(|body| {
-            if let Some(stmt) = otherwise {
+            if let Some(stmt) = written {
                 body.scoped(|body| body.statement(stmt));
             }
         });
+        self.warn_of_decided_branch((&condition, cond.span), &otherwise, written);
         self.push(Ir::If(condition, then, otherwise));
     }
 

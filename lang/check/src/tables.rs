@@ -27,6 +27,7 @@ impl<'a> Checker<'a> {
             values,
             progress: Progress::Waiting,
             result: None,
+            used: false,
         });
     }
 

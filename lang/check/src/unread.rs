@@ -71,7 +71,7 @@ impl Checker<'_> {
     }
 
     /// The structures that others read: those within events, signals, headers, externs' arguments and observable fields.
-    fn structures_outside(&self) -> HashSet<StructId> {
+    pub(crate) fn structures_outside(&self) -> HashSet<StructId> {
         let mut outside = HashSet::new();
         for (record, decl) in self.records.iter().enumerate() {
             let fields = &self.module.structs[Self::struct_of(record).0 as usize].fields;
@@ -134,7 +134,7 @@ fn is_private(member: &MemberDecl<'_>) -> bool {
     matches!(member.ty, MemberType::Written(_)) && !is_accessible(member)
 }
 
-fn is_accessible(member: &MemberDecl<'_>) -> bool {
+pub(crate) fn is_accessible(member: &MemberDecl<'_>) -> bool {
     member
         .field
         .is_some_and(|field| field.access.observable || field.access.modifiable.is_some())

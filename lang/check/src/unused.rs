@@ -1,10 +1,15 @@
 //! What is declared and never used: warnings. Variables are warned of where their scope ends.
 
-use hawser_ir::EventKind;
+use std::collections::HashSet;
+
+use hawser_ir::{EventKind, StructId, Ty};
 use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::Ident;
 
 use crate::codes;
 use crate::state::{Checker, RecordKind};
+use crate::types::Type;
+use crate::unread::is_accessible;
 
 impl Checker<'_> {
     /// Warns of functions, events, params and dispatch tables that nothing uses.
@@ -69,5 +74,73 @@ impl Checker<'_> {
             }
         }
         self.diagnostics.extend(diagnostics);
+        if whole_program && self.attached_from.is_none() {
+            self.find_unused_constants();
+        }
+    }
+
+    /// Warns of constants, tables, values of enums and signals of the main file that nothing names. Files that are
+    /// imported serve other programs, too.
+    fn find_unused_constants(&mut self) {
+        let mut unused: Vec<(&Ident, &str)> = Vec::new();
+        let constants = self.consts.iter().filter(|decl| !decl.used);
+        unused.extend(constants.map(|decl| (decl.name, "constant")));
+        let tables = self.tables.iter().filter(|decl| !decl.used);
+        unused.extend(tables.map(|decl| (decl.name, "table")));
+        let from_outside = self.enums_outside();
+        for (index, decl) in self.enums.iter().enumerate() {
+            if !decl.converted && !from_outside.contains(&(index as u32)) {
+                let variants = decl.variants.iter().enumerate();
+                let variants = variants.filter(|(variant, _)| !decl.used.contains(variant));
+                unused.extend(variants.map(|(_, (name, _))| (name, "value")));
+            }
+        }
+        let mut diagnostics = Vec::new();
+        let mut warn = |file: u32, span, what: &str, name: &str| {
+            if file == 0 {
+                let message = format!("the {what} `{name}` is not used");
+                diagnostics.push(
+                    Diagnostic::warning(codes::UNUSED_CONSTANT, span, message).label("nothing names it"),
+                );
+            }
+        };
+        for (name, what) in unused {
+            warn(name.span.file, name.span, what, &name.name);
+        }
+        for record in &self.records {
+            if let RecordKind::Signal(index) = record.kind
+                && !self.signalled.contains(&index)
+            {
+                warn(record.span.file, record.span, "signal", &record.name);
+            }
+        }
+        self.diagnostics.extend(diagnostics);
+    }
+
+    /// The enums whose values come from outside, or are seen there.
+    fn enums_outside(&self) -> HashSet<u32> {
+        let outside = self.structures_outside();
+        let mut found = HashSet::new();
+        for (record, decl) in self.records.iter().enumerate() {
+            let id: StructId = Self::struct_of(record);
+            let is_inner = matches!(
+                decl.kind,
+                RecordKind::Struct | RecordKind::Context(_) | RecordKind::Scratchpad
+            ) && !outside.contains(&id);
+            for field in &self.module.structs[id.0 as usize].fields {
+                let member = decl.members.iter().find(|member| member.name.name == field.name);
+                if let Ty::Enum { index, .. } = field.ty
+                    && (!is_inner || member.is_some_and(is_accessible))
+                {
+                    found.insert(index);
+                }
+            }
+        }
+        for ty in self.externs.iter().flat_map(|decl| &decl.param_types) {
+            if let Type::Value(Ty::Enum { index, .. }) = ty {
+                found.insert(*index);
+            }
+        }
+        found
     }
 }

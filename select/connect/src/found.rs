@@ -239,7 +239,6 @@ impl Found {
                 host: service.target.trim_end_matches('.').to_owned(),
                 port: service.port.unwrap_or(port),
                 rank: Some(hawser_race::Service {
-                    encrypted_hello: false,
                     priority: service.priority,
                     is_choice: false,
                 }),
@@ -253,7 +252,6 @@ impl Found {
         // The end of aliases offers the service without further words (RFC 9460, 3).
         if let Some(alias) = services.alias.as_ref().filter(|_| is_https) {
             let rank = hawser_race::Service {
-                encrypted_hello: false,
                 priority: u16::MAX,
                 is_choice: false,
             };
@@ -417,7 +415,6 @@ mod tests {
             no_default_alpn: false,
             ipv4_hints: vec![hint.into()],
             ipv6_hints: Vec::new(),
-            ech: None,
         }
     }
 
@@ -528,7 +525,6 @@ mod tests {
         services.push(service("www.example.", None, [192, 0, 2, 1]));
         let ranks = both.answered(records(services)).swap_remove(0);
         let rank = race::Service {
-            encrypted_hello: false,
             priority: 1,
             is_choice: true,
         };

@@ -102,10 +102,10 @@ struct Filter {
 
 impl Filter {
     fn parse(text: &str) -> Result<Filter, Vec<Fault>> {
-        serde_json::from_str(text).map_err(|error| {
+        hawser_documents::json(text).map_err(|fault| {
             vec![Fault {
-                path: String::new(),
-                message: error.to_string(),
+                path: fault.path,
+                message: fault.message,
                 hint: Some("an object of `source`, `uid` and `interface`, or {} for all".into()),
             }]
         })

@@ -49,8 +49,6 @@ pub enum Handshake {
 /// What a SVCB or HTTPS record (RFC 9460) states of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Service {
-    /// Whether it has keys for an encrypted ClientHello, and the client means to use them.
-    pub encrypted_hello: bool,
     /// The record's SvcPriority; lower comes first. 0 is an alias and no service.
     pub priority: u16,
     /// The records name other endpoints than the one that was asked for: their order is then the

@@ -196,7 +196,6 @@ impl Judge {
 
 fn service(byte: u8) -> Option<Service> {
     (byte < 128).then_some(Service {
-        encrypted_hello: byte & 1 == 0,
         priority: u16::from(byte / 4),
         is_choice: byte & 2 == 0,
     })

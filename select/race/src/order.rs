@@ -21,7 +21,7 @@ pub(crate) enum Class {
 }
 
 /// What is mixed with each other has the same group.
-type Group = (Class, bool, bool, u16, u16);
+type Group = (Class, bool, u16, u16);
 
 /// The class of a candidate under a profile.
 pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
@@ -87,8 +87,8 @@ pub(crate) fn arrange<'a>(
     }
     if profile.order == Order::Addresses {
         let endpoint = |index: usize| {
-            let (class, beyond, plain, service, _) = group(all(index));
-            (class, beyond, plain, service)
+            let (class, beyond, service, _) = group(all(index));
+            (class, beyond, service)
         };
         for run in waiting.chunk_by_mut(|&a, &b| endpoint(a) == endpoint(b)) {
             take_turns(run, started, |index| all(index).priority);
@@ -128,14 +128,14 @@ fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
         class => class,
     };
     match profile.order {
-        Order::Given => (class, false, false, 0, 0),
+        Order::Given => (class, false, 0, 0),
         Order::Addresses => match candidate.service.filter(|service| service.is_choice) {
-            Some(service) => (class, false, false, service.priority, candidate.priority),
-            None => (class, true, false, 0, candidate.priority),
+            Some(service) => (class, false, service.priority, candidate.priority),
+            None => (class, true, 0, candidate.priority),
         },
         Order::Services => match candidate.service {
-            Some(service) => (class, false, !service.encrypted_hello, service.priority, 0),
-            None => (class, true, true, 0, 0),
+            Some(service) => (class, false, service.priority, 0),
+            None => (class, true, 0, 0),
         },
     }
 }
@@ -222,7 +222,6 @@ mod tests {
             if let Some((_, priority)) = family.split_once('/') {
                 let priority = priority.parse().expect("a priority");
                 candidate.service = Some(Service {
-                    encrypted_hello: false,
                     priority,
                     is_choice: false,
                 });

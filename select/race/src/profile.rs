@@ -49,8 +49,8 @@ pub enum Order {
     /// By priority, then RFC 6724's rank, expected round-trip time, used before, as given
     /// (RFC 8305, 4).
     Addresses,
-    /// First what a service record names; of these, encrypted ClientHello, then SvcPriority; then as
-    /// [`Order::Addresses`] (version 3, sorting).
+    /// First what a service record names, by SvcPriority; then as [`Order::Addresses`] (version 3, sorting, without keys
+    /// for an encrypted ClientHello, which no client here sends).
     Services,
 }
 

@@ -388,7 +388,6 @@ fn one(number: u32, times: &[(Question, u64)], rng: &mut fastrand::Rng) -> One {
         Question::Service => [Family::Ipv6, Family::Ipv4][rng.usize(..2)],
     };
     candidate.service = (question == Question::Service).then(|| Service {
-        encrypted_hello: rng.bool(),
         priority: 1 + rng.u16(..2),
         is_choice: false,
     });

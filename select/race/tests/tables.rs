@@ -199,7 +199,7 @@ impl Case {
                     None => Ok((id(word)?, None)),
                     Some((name, priority)) => {
                         let priority = priority.parse().map_err(|_| "no priority")?;
-                        Ok((id(name)?, Some(service(priority, true, false))))
+                        Ok((id(name)?, Some(service(priority, true))))
                     }
                 };
                 Event::Ranked(ranks.iter().map(rank).collect::<Outcomes<_>>()?)
@@ -285,9 +285,8 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
             ("prio", value) => made.priority = number(value)?,
             ("rank", value) => made.rank = number(value)?,
             ("rtt", value) => made.round_trip = Some(milliseconds(value)?),
-            ("svc", value) => made.service = Some(service(number(value)?, false, false)),
-            ("choice", value) => made.service = Some(service(number(value)?, true, false)),
-            ("ech", value) => made.service = Some(service(number(value)?, false, true)),
+            ("svc", value) => made.service = Some(service(number(value)?, false)),
+            ("choice", value) => made.service = Some(service(number(value)?, true)),
             ("if", value) => made.interface = value.into(),
             ("to", value) => made.remote = value.into(),
             ("sec", value) => made.security = security(value)?,
@@ -302,12 +301,8 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
     Ok(made)
 }
 
-fn service(priority: u16, is_choice: bool, encrypted_hello: bool) -> Service {
-    Service {
-        encrypted_hello,
-        priority,
-        is_choice,
-    }
+fn service(priority: u16, is_choice: bool) -> Service {
+    Service { priority, is_choice }
 }
 
 fn knowledge(text: &str) -> Outcomes<Knowledge> {

@@ -38,8 +38,6 @@ pub struct Service {
     pub ipv4_hints: Vec<Ipv4Addr>,
     /// The same of IPv6.
     pub ipv6_hints: Vec<Ipv6Addr>,
-    /// Keys for an encrypted ClientHello, as they came.
-    pub ech: Option<Vec<u8>>,
 }
 
 impl Service {
@@ -100,7 +98,6 @@ fn service(owner: &Name, record: &SVCB) -> Option<Service> {
         no_default_alpn: false,
         ipv4_hints: Vec::new(),
         ipv6_hints: Vec::new(),
-        ech: None,
     };
     for (_, value) in &record.svc_params {
         match value {
@@ -124,8 +121,8 @@ fn service(owner: &Name, record: &SVCB) -> Option<Service> {
             SvcParamValue::Ipv6Hint(hint) => {
                 made.ipv6_hints = hint.0.iter().map(|address| address.0).take(MAX_VALUES).collect();
             }
-            SvcParamValue::EchConfigList(keys) => made.ech = Some(keys.0.clone()),
-            SvcParamValue::Unknown(_) => {}
+            // No TLS library here encrypts its ClientHello.
+            SvcParamValue::EchConfigList(_) | SvcParamValue::Unknown(_) => {}
         }
     }
     // 7.1.1: `no-default-alpn` without `alpn` leaves nothing to speak.
@@ -212,10 +209,7 @@ mod tests {
             made[0].hints().map(|ip| ip.to_string()).collect::<Vec<_>>(),
             ["2001:db8::1", "192.0.2.1"]
         );
-        assert_eq!(
-            (made[1].port, made[0].ech.as_deref()),
-            (Some(53), Some(&[1, 2][..]))
-        );
+        assert_eq!(made[1].port, Some(53));
         assert!(made[0].speaks("h3", "http/1.1") && !made[0].speaks("http/1.1", "http/1.1"));
         assert!(made[1].speaks("h2", "http/1.1") && made[1].speaks("http/1.1", "http/1.1"));
     }

@@ -136,7 +136,6 @@ fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -
     let mut candidates = Vec::new();
     for service in &records.services.services {
         let described = Service {
-            encrypted_hello: false,
             priority: service.priority,
             is_choice: false,
         };

@@ -121,7 +121,7 @@ impl From<ListenError> for io::Error {
 
 /// Why a path candidate did not lead to a carrier, with its transport and interface.
 #[derive(Debug, thiserror::Error)]
-#[error("{transport}{}: {fault}", over(interface.as_deref()))]
+#[error("{transport}{}: {}", over(interface.as_deref()), in_words(fault))]
 pub struct CandidateError {
     /// The transport.
     pub transport: String,
@@ -166,6 +166,31 @@ impl CandidateFault {
             _ => false,
         }
     }
+}
+
+/// Reasons against a certificate by the names that rustls has for them, and in plain words.
+const REASONS: [(&str, &str); 4] = [
+    (
+        "invalid peer certificate: ApplicationVerificationFailure",
+        "its certificate is not the one of the pin",
+    ),
+    (
+        "invalid peer certificate: UnknownIssuer",
+        "its certificate is signed by none of the trusted authorities",
+    ),
+    (
+        "invalid peer certificate: BadSignature",
+        "its certificate has a wrong signature",
+    ),
+    (
+        "invalid peer certificate: BadEncoding",
+        "its certificate cannot be read",
+    ),
+];
+
+fn in_words(fault: &CandidateFault) -> String {
+    let replaced = |text: String, (name, plain): &(&str, &str)| text.replace(name, plain);
+    REASONS.iter().fold(fault.to_string(), replaced)
 }
 
 fn over(interface: Option<&str>) -> String {

@@ -171,7 +171,10 @@ impl Server {
                 state.receive("tcp", peer, async move { incoming.accept().await.map(Some) });
             })?;
         }
-        for (address, options) in config.quic {
+        for (mut address, options) in config.quic {
+            if address.port() == 0 {
+                address.set_port(server.tcp_port(address.ip()));
+            }
             server.listen_quic(address, options, |state, peer, incoming| {
                 state.receive("quic", peer, async move { incoming.accept().await.map(Some) });
             })?;
@@ -181,6 +184,14 @@ impl Server {
         }
         server.keep(sweep(server.state.clone()));
         Ok(server)
+    }
+
+    /// The port of the TCP listener at an address, so that a server without a given port has one for both transports; 0
+    /// without such a listener.
+    fn tcp_port(&self, ip: IpAddr) -> u16 {
+        let mut listeners = self.addresses.iter();
+        let found = listeners.find(|(transport, address)| *transport == "tcp" && address.ip() == ip);
+        found.map_or(0, |(_, address)| address.port())
     }
 
     /// Accepts TCP as well, from peers that speak Hawser only if they have agreed on that: under TLS those

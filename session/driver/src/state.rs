@@ -246,7 +246,7 @@ impl StateFile {
             }
             Err(fault) => return Err(self.fault(fault)),
         }
-        let state: State = serde_json::from_str(&text).map_err(|error| self.damaged(&error))?;
+        let state: State = hawser_documents::json(&text).map_err(|fault| self.damaged(&fault))?;
         if state.version == VERSION {
             Ok(state)
         } else {

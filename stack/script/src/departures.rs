@@ -55,7 +55,8 @@ impl Departures {
     /// # Errors
     /// Where it is no TOML, has an unknown key, or lacks a reason.
     pub fn parse(text: &str) -> Result<Departures, DeparturesError> {
-        let list: Departures = toml::from_str(text).map_err(|error| DeparturesError(error.to_string()))?;
+        let list: Departures =
+            hawser_documents::toml(text).map_err(|fault| DeparturesError(fault.to_string()))?;
         match list
             .departure
             .iter()

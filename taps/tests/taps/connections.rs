@@ -7,6 +7,7 @@ use hawser_taps::{
     ConnectionError, ConnectionState, Ended, EstablishmentError, Event, Preconnection, Property,
     ReceiveError, Received, RemoteEndpoint, SecurityParameters, SendError,
 };
+use hawser_testing::swallow_at_localhost;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -354,22 +355,12 @@ async fn slow_delivery_is_no_timeout() {
 /// Connection receives nothing, and the second is one to the other address.
 #[tokio::test]
 async fn an_endpoint_that_swallows_data_is_not_preferred_again() {
-    let swallowing = TcpListener::bind("[::1]:0").await.expect("IPv6");
-    let port = swallowing.local_addr().expect("it is bound").port();
-    let answering = TcpListener::bind(("127.0.0.1", port)).await.expect("the port");
-    tokio::spawn(async move {
-        let mut held = Vec::new();
-        while let Ok((stream, _)) = swallowing.accept().await {
-            held.push(stream);
-        }
+    let port = swallow_at_localhost(|stream| {
+        let mut first = [0];
+        std::io::Read::read_exact(stream, &mut first).expect("a byte");
+        std::io::Write::write_all(stream, &first).expect("it is taken");
     });
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = answering.accept().await {
-            let mut first = [0];
-            stream.read_exact(&mut first).await.expect("a byte");
-            stream.write_all(&first).await.expect("it is taken");
-        }
-    });
+    let port = port.expect("both addresses");
     let there = RemoteEndpoint::new().with_host_name("localhost").with_port(port);
     let wanted = Preconnection::new(SecurityParameters::disabled())
         .with_racer(Racer::open().await.expect("a racer"))

@@ -34,7 +34,7 @@ pub enum CapabilitiesError {
     },
     /// The text states no capabilities.
     #[error("no capabilities: {0}")]
-    Text(#[from] toml::de::Error),
+    Text(#[from] hawser_documents::Fault),
 }
 
 impl Capabilities {
@@ -60,7 +60,7 @@ impl Capabilities {
     /// # Errors
     /// [`CapabilitiesError::Text`]: what is no TOML, and a name that no instruction, source, queue or limit has.
     pub fn read(text: &str) -> Result<Capabilities, CapabilitiesError> {
-        Ok(toml::from_str(text)?)
+        Ok(hawser_documents::toml(text)?)
     }
 }
 

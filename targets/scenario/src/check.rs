@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::error::there_are;
 use super::{
     At, Bytes, Closing, Connection, Delivery, Ends, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario,
     ScenarioError, Span, Switch,
 };
 use crate::paths::Graph;
+use hawser_documents::there_are;
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
 const HOSTS_MAX: usize = 1000;

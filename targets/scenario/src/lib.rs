@@ -15,7 +15,6 @@ mod calls;
 mod check;
 mod connections;
 mod defaults;
-pub mod error;
 mod hosts;
 mod nat;
 mod origin;
@@ -38,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calls::{Calls, Connecting};
 pub use connections::{Calling, Connection, Ends};
-pub use error::ScenarioError;
+pub use hawser_documents::Fault as ScenarioError;
 pub use hosts::Hosts;
 pub use nat::Nat;
 pub use origin::Origin;
@@ -575,7 +574,7 @@ impl Scenario {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        let mut scenario: Scenario = error::read(text)?;
+        let mut scenario: Scenario = hawser_documents::toml(text)?;
         scenario.expand().map_err(|error| error.located(text))?;
         scenario.check().map_err(|error| error.located(text))?;
         Ok(scenario)
@@ -594,7 +593,12 @@ impl Scenario {
     /// # Errors
     /// When a number is beyond what TOML can hold.
     pub fn to_toml(&self) -> Result<String, ScenarioError> {
-        toml::to_string(self).map_err(|error| ScenarioError::new("", error.to_string()))
+        toml::to_string(self).map_err(|_| {
+            ScenarioError::new(
+                "",
+                "a number is greater than the 9223372036854775807 that TOML can hold",
+            )
+        })
     }
 
     /// Takes the paths of programs and other files as relative to a directory: that of the scenario's file.

@@ -282,7 +282,7 @@ fn thresholds_that_cannot_be_are_rejected_with_reason_and_place() {
             "pfc_xoff = '50kB', pfc_headroom = 1, priorities = 2, trim_to = 64",
             "`switch[0].pfc_xoff`: a switch pauses who sends to it, or cuts packets that find no room\n  hint: leave out `trim_to`",
         ),
-        ("pfc_xof = 1", "unknown field"),
+        ("pfc_xof = 1", "there is no key `pfc_xof`"),
     ];
     for (switch, expected) in cases {
         let error = Scenario::parse(&text(switch, line))

@@ -48,6 +48,7 @@ macro_rules! targets {
 pub const TARGETS: &[Target] = targets![
     diag,
     documents,
+    faults,
     file,
     frames,
     gateway,

@@ -30,6 +30,7 @@ mod expect;
 pub mod lane;
 #[cfg(feature = "log")]
 mod log;
+mod swallow;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -42,6 +43,7 @@ pub use checksum::internet_checksum;
 pub use expect::expect_file;
 #[cfg(feature = "log")]
 pub use log::Log;
+pub use swallow::swallow_at_localhost;
 
 /// How a test ends.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -26,10 +26,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    let asked = Opening::prepare(&args.session, false)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let interrupts = Interrupts::new()?;
-        let arranged = Opening::arrange_any(&args.session, &args.code, "hawser cat", false);
+        let arranged = Opening::arrange_any(asked, &args.code, "hawser cat", false);
         let session = match interrupts.end(arranged).await? {
             Met::Opening(opening) => interrupts.end(opening.next()).await?,
             Met::Plain(stream) => return interrupts.end(exchange(*stream)).await,

@@ -1,10 +1,12 @@
 //! `hawser get URL`: downloads a file over HTTP over a transport program.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hawser::Network;
 use hyper::Uri;
 use serde_json::json;
 
@@ -13,7 +15,7 @@ use crate::exit::{Exit, Outcome};
 use crate::http::{self, GetError};
 use crate::interrupt::Interrupts;
 use crate::progress;
-use crate::session::is_harmless;
+use crate::session::{Part, is_harmless};
 
 /// The time that the end of a connection has to reach the server. A server that keeps its own end open is not waited
 /// for.
@@ -47,12 +49,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let remote = resolve(&args.url, &args.device)?;
     args.device.refuse_own(remote.ip())?;
     runtime()?.block_on(async {
+        let begin = Instant::now();
+        // Signals are waited for once the program was read: until then they end the command at once.
+        let network = args.device.start()?;
         let limits = Limits {
             interrupts: Interrupts::new()?,
             seconds: args.max_time,
-            begin: Instant::now(),
+            begin,
         };
-        download(args, &output, remote, &limits).await
+        download(args, &output, remote, network, &limits).await
     })
 }
 
@@ -73,8 +78,13 @@ impl Limits {
     }
 }
 
-async fn download(args: &Args, path: &Path, remote: SocketAddr, limits: &Limits) -> Outcome {
-    let network = args.device.start()?;
+async fn download(
+    args: &Args,
+    path: &Path,
+    remote: SocketAddr,
+    network: Network,
+    limits: &Limits,
+) -> Outcome {
     let begin = Instant::now();
     let connecting = async {
         let stream = network.connect(remote).await;
@@ -94,7 +104,7 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr, limits: &Limits)
         |total| {
             *going.borrow_mut() = (
                 progress::bytes(quiet, args.url.path(), total),
-                Some(open_output(path)?),
+                Some(Output::open(path)?),
             );
             Ok(())
         },
@@ -105,7 +115,9 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr, limits: &Limits)
                 .observe("retransmissions")
                 .zip(probe.observe("srtt"))
                 .or(state);
-            output.as_mut().map_or(Ok(()), |output| output.write_all(bytes))
+            output
+                .as_mut()
+                .map_or(Ok(()), |output: &mut Output| output.writer.write_all(bytes))
         },
     );
     let got = async {
@@ -117,23 +129,14 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr, limits: &Limits)
     let total = match limits.end(got).await {
         Ok(total) => total,
         Err(exit) => {
-            // The connection was dropped: the server is to learn it, and the user what is left.
+            // The connection was dropped: the server is to learn it.
             network.drained(0, PARTING).await;
-            let (bar, output) = going.into_inner();
-            return Err(match output {
-                Some(_) => exit.and(format!(
-                    "{} has the first {} bytes",
-                    path.display(),
-                    bar.position()
-                )),
-                None => exit,
-            });
+            return Err(exit);
         }
     };
     let (bar, output) = going.into_inner();
-    if let Some(mut output) = output {
-        let full = |why| Exit::environment(format!("cannot write {}: {why}", path.display()));
-        output.flush().map_err(full)?;
+    if let Some(output) = output {
+        output.keep(path)?;
     }
     let took = begin.elapsed();
     bar.finish();
@@ -190,14 +193,43 @@ fn file_name(path: &str) -> Result<PathBuf, Exit> {
     }
 }
 
-fn open_output(path: &Path) -> io::Result<Box<dyn Write>> {
-    if path.as_os_str() == "-" {
-        return Ok(Box::new(io::stdout()));
+/// The place of a download. A file gets its name when it is complete, so that an older one stays until then.
+struct Output {
+    writer: Box<dyn Write>,
+    part: Option<Part>,
+}
+
+impl Output {
+    fn open(path: &Path) -> io::Result<Output> {
+        if path.as_os_str() == "-" {
+            return Ok(Output {
+                writer: Box::new(io::stdout()),
+                part: None,
+            });
+        }
+        let (file, part) = match is_written_to(path) {
+            true => (File::create(path)?, None),
+            // A link stays, and the file that it leads to is replaced.
+            false => Part::create(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), true)
+                .map(|(file, part)| (file, Some(part)))?,
+        };
+        Ok(Output {
+            writer: Box::new(io::BufWriter::with_capacity(1 << 20, file)),
+            part,
+        })
     }
-    Ok(Box::new(io::BufWriter::with_capacity(
-        1 << 20,
-        std::fs::File::create(path)?,
-    )))
+
+    fn keep(mut self, path: &Path) -> Outcome {
+        let full = |why| Exit::environment(format!("cannot write {}: {why}", path.display()));
+        self.writer.flush().map_err(full)?;
+        self.part.map_or(Ok(()), |mut part| part.keep())
+    }
+}
+
+/// Whether a path leads to what is no file and cannot be replaced by one: a pipe, a device, an open descriptor.
+fn is_written_to(path: &Path) -> bool {
+    let is_special = std::fs::metadata(path).is_ok_and(|there| !there.is_file());
+    is_special || path.starts_with("/dev") || path.starts_with("/proc")
 }
 
 /// The address to connect to: of a family that the stack has.

@@ -70,9 +70,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         json: args.json,
     });
     one.intake.check()?;
+    let asked = Opening::prepare(&args.session, args.json)?;
     runtime()?.block_on(async {
         let interrupts = Interrupts::new()?;
-        let arranged = Opening::arrange(&args.session, &args.code, "hawser send FILE", args.json);
+        let arranged = Opening::arrange(asked, &args.code, "hawser send FILE", args.json);
         let opening = interrupts.end(arranged).await?;
         if args.keep {
             one.go_on(&opening, &interrupts).await

@@ -41,9 +41,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     let length =
         readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;
+    let asked = Opening::prepare(&args.session, args.json)?;
     runtime()?.block_on(async {
         let interrupts = Interrupts::new()?;
-        let arranged = Opening::arrange(&args.session, &args.code, "hawser recv", args.json);
+        let arranged = Opening::arrange(asked, &args.code, "hawser recv", args.json);
         let opening = interrupts.end(arranged).await?;
         let session = interrupts.end(opening.next()).await?;
         interrupts

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut progress = |done: f64| bar.set_position((done * 1000.0) as u64);
     let show = args.trace.open()?;
     let (seed, progress) = (args.seed, Some(&mut progress as &mut dyn FnMut(f64)));
-    let (report, picture) = match args.picture.limits() {
+    let (report, picture) = match args.picture.limits()? {
         None => {
             let report = sim::run_shown(&programs, &scenario, seed, capture, progress, show);
             (report.map_err(not_run(&args.file))?, None)

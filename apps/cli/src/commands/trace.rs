@@ -66,6 +66,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Refuses a span of time that ends before it begins.
+pub(crate) fn in_order(from: Option<Duration>, to: Option<Duration>) -> Outcome {
+    match (from, to) {
+        (Some(from), Some(to)) if from > to => Err(Exit::usage(format!(
+            "--from {from:?} is later than --to {to:?}: nothing lies between them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Where events are printed.
 struct Output {
     out: Text<BufWriter<std::io::Stdout>>,
@@ -266,6 +276,7 @@ fn filter(args: &Args, scenario: &Scenario) -> Result<Filter, Exit> {
             scenario.flow.len()
         )));
     }
+    in_order(args.from, args.to)?;
     Ok(Filter {
         host: args.host.clone(),
         flow: args.flow,

@@ -14,5 +14,5 @@ pub(crate) use exchange::exchange;
 pub(crate) use file::{BEGINNING, Budget, Intake, Received, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;
 pub(crate) use opening::{Invitation, Met, Opening, address, listen, runtime};
-pub(crate) use target::is_harmless;
+pub(crate) use target::{Part, is_harmless};
 pub(crate) use watch::Watch;

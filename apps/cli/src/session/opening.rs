@@ -64,16 +64,23 @@ pub(crate) enum Met {
 }
 
 impl Opening {
+    /// Reads what the options name, and lets other processes watch this one. Call it before signals are waited for:
+    /// until then they end the command at once, also while a document comes through a pipe.
+    pub(crate) fn prepare(args: &SessionArgs, json: bool) -> Result<Asked, Exit> {
+        output::serve(json).map_err(Exit::environment)?;
+        let asked = args.asked()?;
+        args.interact.start()?;
+        Ok(asked)
+    }
+
     /// Waits or calls as asked, and prints how to be called: `other` is the command for that.
     pub(crate) async fn arrange(
-        args: &SessionArgs,
+        asked: Asked,
         code: &CodeArgs,
         other: &str,
         json: bool,
     ) -> Result<Opening, Exit> {
-        output::serve(json).map_err(Exit::environment)?;
-        args.interact.start()?;
-        match args.asked()? {
+        match asked {
             Asked::Wait(wait) => Waiting::open(&wait, code, other, json)
                 .await
                 .map(Opening::Waiting),
@@ -87,14 +94,12 @@ impl Opening {
 
     /// The same; a server that does not speak Hawser is taken too, if the document allows that.
     pub(crate) async fn arrange_any(
-        args: &SessionArgs,
+        asked: Asked,
         code: &CodeArgs,
         other: &str,
         json: bool,
     ) -> Result<Met, Exit> {
-        output::serve(json).map_err(Exit::environment)?;
-        args.interact.start()?;
-        match args.asked()? {
+        match asked {
             Asked::Wait(wait) => {
                 let waiting = Waiting::open(&wait, code, other, json).await?;
                 Ok(Met::Opening(Opening::Waiting(waiting)))
@@ -295,6 +300,8 @@ pub(crate) async fn listen(
         tls,
     })
     .map_err(Exit::environment)?;
+    let mut addresses = bound(&server);
+    let port = addresses.first().map_or(wait.port, SocketAddr::port);
     if wait.sctp {
         // Its addresses are the paths that a client gets, so those of interfaces, not all there are.
         let given = wait.addresses.iter().map(SocketAddr::ip);
@@ -303,14 +310,11 @@ pub(crate) async fn listen(
         } else {
             given.collect()
         };
-        let port = wait.addresses.first().map_or(wait.port, SocketAddr::port);
         server
             .listen_sctp(&paths, port, SctpOptions::default())
             .map_err(Exit::environment)?;
     }
-    let mut addresses = addresses;
     if let Some(described) = &wait.stack {
-        let port = addresses.first().map_or(wait.port, SocketAddr::port);
         let listens_at = described.listens_at(port);
         if let Some(at) = listens_at.iter().find(|at| at.port() == 0) {
             return Err(without_port(*at, port));
@@ -333,8 +337,15 @@ pub(crate) async fn listen(
         false => vec![*address],
     };
     let reachable: Vec<SocketAddr> = addresses.iter().flat_map(reachable).collect();
-    announce(&reachable, wait.port, pin.as_deref(), invitation, json);
+    announce(&reachable, port, pin.as_deref(), invitation, json);
     Ok(server)
+}
+
+/// The addresses of a server's TCP listeners; where port 0 was asked for, the system has chosen one.
+fn bound(server: &Server) -> Vec<SocketAddr> {
+    let listeners = server.addresses().iter();
+    let of_tcp = listeners.filter(|(transport, _)| *transport == "tcp");
+    of_tcp.map(|(_, address)| *address).collect()
 }
 
 /// How the other side calls: a line to copy for each address, the first of them as a QR code if asked for.

@@ -2,6 +2,7 @@
 //! temporary name that nobody else has. An existing file is neither written to, nor followed, nor
 //! replaced.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,6 @@ use std::path::{Path, PathBuf};
 use hawser::lang::OneLine;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
 use crate::exit::Exit;
@@ -64,16 +64,59 @@ pub(super) fn check(output: Option<&Path>, force: bool) -> Result<(), Exit> {
         .map_err(|error| cannot_make_beside(&path, &error))
 }
 
-/// A file in the making; gone when it is dropped before it is kept.
+/// A file in the making under a temporary name; removed when it is dropped before it is kept.
+pub(crate) struct Part {
+    part: PathBuf,
+    path: PathBuf,
+    force: bool,
+    is_kept: bool,
+}
+
+impl Part {
+    /// Makes a file in the folder of `path`, under a name that nobody can have planted. It may be read and written by
+    /// those who may read and write the file that it replaces, if there is one.
+    pub(crate) fn create(path: &Path, force: bool) -> io::Result<(File, Part)> {
+        let (file, part) = new_beside(path)?;
+        let made = Part {
+            part,
+            path: path.to_owned(),
+            force,
+            is_kept: false,
+        };
+        if let (true, Ok(there)) = (force, std::fs::metadata(path)) {
+            file.set_permissions(there.permissions())?;
+        }
+        Ok((file, made))
+    }
+
+    /// Gives the file, which is whole, its name.
+    pub(crate) fn keep(&mut self) -> Result<(), Exit> {
+        let kept = match self.force {
+            true => std::fs::rename(&self.part, &self.path),
+            false => rename_to_new(&self.part, &self.path),
+        };
+        kept.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => already_exists(&self.path),
+            _ => Exit::environment(format!("cannot write {}: {error}", self.path.display())),
+        })?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // A user who cannot remove it could not write it either.
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// The place of a file that is received; gone when it is dropped before it is kept.
 pub(super) enum Target {
     Output(tokio::io::Stdout),
-    File {
-        file: File,
-        part: PathBuf,
-        path: PathBuf,
-        force: bool,
-        is_kept: bool,
-    },
+    File { file: tokio::fs::File, part: Part },
 }
 
 impl Target {
@@ -82,22 +125,17 @@ impl Target {
             return Ok(Target::Output(tokio::io::stdout()));
         };
         refuse_existing(&path, force)?;
-        let (file, part) = new_beside(&path)
-            .await
-            .map_err(|error| cannot_make_beside(&path, &error))?;
+        let (file, part) = Part::create(&path, force).map_err(|error| cannot_make_beside(&path, &error))?;
         Ok(Target::File {
-            file,
+            file: file.into(),
             part,
-            path,
-            force,
-            is_kept: false,
         })
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
         let (written, what) = match self {
             Target::Output(output) => (output.write_all(bytes).await, "standard output".to_owned()),
-            Target::File { file, part, .. } => (file.write_all(bytes).await, part.display().to_string()),
+            Target::File { file, part } => (file.write_all(bytes).await, part.part.display().to_string()),
         };
         written.map_err(|error| Exit::environment(format!("cannot write {what}: {error}")))
     }
@@ -109,37 +147,13 @@ impl Target {
                 output.flush().await.map_err(Exit::environment)?;
                 Ok(None)
             }
-            Target::File {
-                file,
-                part,
-                path,
-                force,
-                is_kept,
-            } => {
-                let kept = match file.flush().await {
-                    Ok(()) if *force => tokio::fs::rename(&*part, &*path).await,
-                    Ok(()) => rename_to_new(part, path),
-                    Err(error) => Err(error),
-                };
-                kept.map_err(|error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => already_exists(path),
-                    _ => Exit::environment(format!("cannot write {}: {error}", path.display())),
-                })?;
-                *is_kept = true;
-                Ok(Some(path.clone()))
+            Target::File { file, part } => {
+                let full =
+                    |error| Exit::environment(format!("cannot write {}: {error}", part.path.display()));
+                file.flush().await.map_err(full)?;
+                part.keep()?;
+                Ok(Some(part.path.clone()))
             }
-        }
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Target::File {
-            part, is_kept: false, ..
-        } = self
-        {
-            // Whoever cannot remove it could not write it either.
-            let _ = std::fs::remove_file(part);
         }
     }
 }
@@ -174,11 +188,11 @@ fn part_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".hawser-{:016x}.part", RandomState::new().hash_one(0)))
 }
 
-/// A new file in the directory of `path`, under a name that nobody can have planted.
-async fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+/// A new file in the folder of `path`.
+fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     loop {
         let part = part_beside(path);
-        match OpenOptions::new().write(true).create_new(true).open(&part).await {
+        match File::options().write(true).create_new(true).open(&part) {
             Ok(file) => return Ok((file, part)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

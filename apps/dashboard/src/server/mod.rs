@@ -271,7 +271,7 @@ async fn read<T: serde::de::DeserializeOwned>(request: Request<Incoming>) -> Res
     let body = tokio::time::timeout(HEAD_IN, body).await;
     let body = body.map_err(|_| wrong("the order did not come in time".to_owned()))?;
     let body = body.map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_slice(&body.to_bytes()).map_err(|error| wrong(error.to_string()))
+    hawser_documents::json_bytes(&body.to_bytes()).map_err(|fault| wrong(fault.to_string()))
 }
 
 async fn carry_out(order: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), Wrong> {

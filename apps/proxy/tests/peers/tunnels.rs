@@ -1,7 +1,9 @@
 //! What goes through a tunnel: both directions, their ends, resets, many at once.
 
+use std::io::{BufRead, BufReader};
+
+use hawser_testing::swallow_at_localhost;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
 use crate::stage::{Stage, TIMEOUT, echo, exactly, head, origin, rest, socks, tunnel};
 
@@ -166,23 +168,16 @@ async fn a_hundred_at_once() {
 async fn a_winner_that_swallows_data_is_not_preferred_again() {
     for scheme in ["socks5h", "http"] {
         let stage = Stage::new().await;
-        let swallowing = TcpListener::bind("[::1]:0").await.expect("IPv6");
-        let port = swallowing.local_addr().expect("it is bound").port();
-        let answering = TcpListener::bind(("127.0.0.1", port)).await.expect("the port");
-        tokio::spawn(async move {
-            let mut held = Vec::new();
-            while let Ok((stream, _)) = swallowing.accept().await {
-                held.push(stream);
-            }
+        let port = swallow_at_localhost(|stream| {
+            let lines = BufReader::new(&*stream).lines();
+            let _head: Vec<String> = lines
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+            let _ = std::io::Write::write_all(stream, answer);
         });
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = answering.accept().await {
-                head(&mut stream).await;
-                let _ = stream
-                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
-                    .await;
-            }
-        });
+        let port = port.expect("both addresses");
         let url = format!("http://localhost:{port}/");
         let first = stage.curl(scheme, &["--max-time", "3", &url]).await;
         assert!(!first.status.success(), "{scheme}: {first:?}");

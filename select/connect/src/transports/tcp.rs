@@ -112,7 +112,6 @@ mod tests {
             no_default_alpn: true,
             ipv4_hints: Vec::new(),
             ipv6_hints: Vec::new(),
-            ech: None,
         };
         let transport = Tcp::default();
         assert_eq!(describe(&transport, "192.0.2.1:443", Some(&service)).len(), 0);

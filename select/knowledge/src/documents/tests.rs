@@ -155,7 +155,11 @@ async fn a_wrong_document_is_refused_with_its_path_and_changes_nothing() {
         ),
         (r#"{"put":{"uid":"a","expire":5}}"#, "put.expire", "it ended at 5"),
         (r#"{"put":[]}"#, "put", "it is empty"),
-        (r#"{"list":{"souce":"race"}}"#, "list", "unknown field"),
+        (
+            r#"{"list":{"souce":"race"}}"#,
+            "list.souce",
+            "there is no key `souce`",
+        ),
     ];
     for (line, path, why) in cases {
         let reported = peer.ask(line).await;
@@ -269,9 +273,9 @@ fn filters_compare_source_name_and_interface() {
         assert_eq!([filter.takes(&of_race), filter.takes(&link)], takes, "{text}");
     }
     for (text, why) in [
-        (r#"{"souce":"race"}"#, "unknown field `souce`"),
-        (r#"{"source":"rumour"}"#, "unknown variant `rumour`"),
-        ("7", "expected struct Filter"),
+        (r#"{"souce":"race"}"#, "there is no key `souce`"),
+        (r#"{"source":"rumour"}"#, "there is no `rumour`"),
+        ("7", "7 stands where an object with named keys is expected"),
     ] {
         let faults = Filter::parse(text).expect_err("it is wrong");
         assert!(faults[0].message.contains(why), "{faults:?}");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hawser_documents::Fault;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::Format;
@@ -49,18 +50,9 @@ pub(super) enum ParseError {
     /// It is too long.
     #[error("it has more than {} bytes", limits::DOCUMENT_BYTES)]
     Long,
-    /// It is no JSON.
+    /// It is no JSON, or no TOML.
     #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// It is no TOML.
-    #[error("line {line}: {}", error.message())]
-    Toml {
-        /// Where.
-        line: usize,
-        /// Why.
-        #[source]
-        error: toml::de::Error,
-    },
+    Text(#[from] Fault),
     /// It is nested too deeply.
     #[error("it has more than {} levels of lists and objects", limits::DEPTH)]
     Deep,
@@ -72,12 +64,8 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Tree, ParseError> {
         return Err(ParseError::Long);
     }
     let tree: Tree = match format {
-        Format::Json => serde_json::from_str(text)?,
-        Format::Toml => toml::from_str(text).map_err(|error: toml::de::Error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let line = text[..start].lines().count().max(1);
-            ParseError::Toml { line, error }
-        })?,
+        Format::Json => hawser_documents::json(text)?,
+        Format::Toml => hawser_documents::toml(text)?,
     };
     if tree.depth() > limits::DEPTH {
         return Err(ParseError::Deep);
@@ -144,9 +132,6 @@ impl<'de> Visitor<'de> for Builder {
         let mut table: Vec<(String, Tree)> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         while let Some(key) = entries.next_key::<String>()? {
-            if key.starts_with("$__toml_private") {
-                return Err(A::Error::custom("a date is no value; write seconds since 1970"));
-            }
             if !seen.insert(key.clone()) {
                 return Err(A::Error::custom(format!("`{key}` stands here twice")));
             }

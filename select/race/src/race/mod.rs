@@ -47,7 +47,6 @@ pub struct Race {
     early_starts: usize,
     /// The wake-up that was asked for last.
     wake_at: Option<Instant>,
-    dropped: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ enum State {
 }
 
 impl Race {
-    /// The maximum number of candidates of one race; more are left out and counted, see [`Race::dropped`].
+    /// The maximum number of candidates of one race; more are left out.
     pub const MAX_CANDIDATES: usize = 128;
 
     /// A race that begins at `now`, with so many questions unanswered. Its first event, if nothing
@@ -106,7 +105,6 @@ impl Race {
             opened: None,
             early_starts: 0,
             wake_at: None,
-            dropped: 0,
         }
     }
 
@@ -156,12 +154,6 @@ impl Race {
         self.find(id).map(|index| &self.entrants[index].candidate)
     }
 
-    /// How many candidates were left out because there were too many.
-    #[must_use]
-    pub fn dropped(&self) -> usize {
-        self.dropped
-    }
-
     fn find(&self, id: CandidateId) -> Option<usize> {
         self.entrants
             .iter()
@@ -195,7 +187,6 @@ impl Race {
             return;
         }
         if self.entrants.len() >= Race::MAX_CANDIDATES {
-            self.dropped = self.dropped.saturating_add(1);
             return;
         }
         let is_connectionless = candidate.handshake == Handshake::Connectionless;

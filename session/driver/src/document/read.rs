@@ -5,12 +5,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hawser_carrier_quic::Congestion;
+use hawser_documents::Fault;
 use hawser_net::host::{DeviceSpecError, Setup, parse_address};
 use hawser_session::{Opening, Security};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::values::{hex, size, time};
+use super::values::{hex, limit_of, size, time};
 use super::{
     Connection, Document, DocumentError, Family, Format, PORT, Period, SCHEMA, Stack, StatePlace, Transport,
     Warning,
@@ -37,20 +38,15 @@ impl Document {
     /// does not know, properties that contradict each other.
     pub fn parse(text: &str, format: Format) -> Result<Self, Vec<DocumentError>> {
         let value: Value = match format {
-            Format::Json => {
-                serde_json::from_str(text).map_err(|wrong| vec![error("", wrong.to_string(), None)])?
-            }
-            Format::Toml => toml::from_str(text).map_err(|wrong| {
-                let line = wrong
-                    .span()
-                    .map_or(1, |span| text[..span.start].lines().count().max(1));
-                vec![error("", format!("line {line}: {}", wrong.message()), None)]
-            })?,
-        };
+            Format::Json => hawser_documents::json(text),
+            Format::Toml => hawser_documents::toml(text),
+        }
+        .map_err(|fault: Fault| vec![error("", fault.to_string(), None)])?;
         let mut errors: Vec<_> = VALIDATOR
             .iter_errors(&value)
             .flat_map(|wrong| explain(&wrong))
             .collect();
+        too_large("", &value, &mut errors);
         if !errors.is_empty() {
             errors.dedup();
             return Err(errors);
@@ -62,6 +58,32 @@ impl Document {
         }
         document.unfulfilled = unfulfilled(&document, &value);
         Ok(document)
+    }
+}
+
+/// Notes texts that are times or sizes beyond their limits.
+fn too_large(path: &str, value: &Value, errors: &mut Vec<DocumentError>) {
+    match value {
+        Value::String(text) => {
+            if let Some(limit) = limit_of(text) {
+                errors.push(error(path, format!("{text:?} is too large"), Some(limit)));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                too_large(&format!("{path}[{index}]"), item, errors);
+            }
+        }
+        Value::Object(entries) => {
+            for (key, entry) in entries {
+                let path = match path {
+                    "" => key.clone(),
+                    _ => format!("{path}.{key}"),
+                };
+                too_large(&path, entry, errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -4,12 +4,34 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+const TIMES: [(&str, f64); 3] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
+const SIZES: [(&str, f64); 7] = [
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("B", 1.0),
+];
+
+/// The maximum time in seconds: a year, as in the schema.
+const MAX_TIME: f64 = 31_536_000.0;
+
+/// Returns the limit of a time or a size that is beyond it: the schema has no words for that.
+pub(super) fn limit_of(text: &str) -> Option<&'static str> {
+    let is_beyond = |units: &[(&str, f64)], max: f64| with_unit(text, units).is_some_and(|value| value > max);
+    if is_beyond(&TIMES, MAX_TIME) {
+        return Some("at most 31536000 s");
+    }
+    is_beyond(&SIZES, i64::MAX as f64).then_some("at most 9223372036854775807 B")
+}
+
 /// Seconds, or a number with a unit. The schema has seen to the form.
 pub(super) fn time(value: &Value) -> Option<Duration> {
-    let units = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
     let seconds = match value {
         Value::Number(number) => number.as_f64()?,
-        Value::String(text) => with_unit(text, &units)?,
+        Value::String(text) => with_unit(text, &TIMES)?,
         _ => return None,
     };
     Duration::try_from_secs_f64(seconds).ok()
@@ -17,18 +39,9 @@ pub(super) fn time(value: &Value) -> Option<Duration> {
 
 /// Bytes, or a number with a unit.
 pub(super) fn size(value: &Value) -> Option<u64> {
-    let units = [
-        ("KiB", 1024.0),
-        ("MiB", 1_048_576.0),
-        ("GiB", 1_073_741_824.0),
-        ("KB", 1e3),
-        ("MB", 1e6),
-        ("GB", 1e9),
-        ("B", 1.0),
-    ];
     match value {
         Value::Number(number) => number.as_u64(),
-        Value::String(text) => with_unit(text, &units).map(|bytes| bytes as u64),
+        Value::String(text) => with_unit(text, &SIZES).map(|bytes| bytes as u64),
         _ => None,
     }
 }

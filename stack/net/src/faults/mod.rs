@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use std::time::Duration;
 
+use hawser_documents::Fault;
 use hawser_host::Clock;
 use hawser_sim::faulty::Faulty;
 use hawser_sim::link::{Pipe, Profile};
@@ -66,7 +67,11 @@ fn rules(text: &str) -> Result<Rules, FaultsError> {
         _ => Err(FaultsError::Form(pair.to_owned())),
     };
     let table = text.split(',').map(line).collect::<Result<String, _>>()?;
-    toml::from_str(&table).map_err(|error: toml::de::Error| FaultsError::Rule(error.message().to_owned()))
+    hawser_documents::toml(&table).map_err(|fault| {
+        // The place is one of the table, and not of the line that the user wrote.
+        let fault = Fault { place: None, ..fault };
+        FaultsError::Rule(fault.to_string())
+    })
 }
 
 impl<D: Device, C: FnMut() -> Instant + Send> Device for Faulty<D, C> {

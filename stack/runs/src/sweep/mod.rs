@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hawser_documents::toml as read;
 use hawser_load::Engine;
 use hawser_load::programs::{Error, Programs};
-use hawser_sim::scenario::error::read;
 use hawser_sim::{Scenario, ScenarioError};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -108,7 +108,10 @@ impl Sweep {
         };
         let file: File = read(&text).map_err(wrong)?;
         let scenario = whole.parent().unwrap_or(Path::new("/")).join(&file.scenario);
-        let scenario_text = files::named(&scenario, files::DOCUMENT_MAX).map_err(unread(&scenario))?;
+        let scenario_text = files::named(&scenario, files::DOCUMENT_MAX).map_err(|error| {
+            let message = format!("cannot read {}: {error}", scenario.display());
+            wrong(ScenarioError::new("scenario", message))
+        })?;
         let base = read(&scenario_text).map_err(|error| LoadError::Scenario {
             path: scenario.clone(),
             error,
@@ -205,7 +208,7 @@ impl Sweep {
 
     fn line_of_axis(&self, number: usize) -> usize {
         let at = ScenarioError::new(format!("vary[{number}].key"), "");
-        at.located(&self.text).line.unwrap_or(1)
+        at.located(&self.text).place.map_or(1, |place| place.line)
     }
 
     /// The scenario with the values of the first axes.
@@ -214,10 +217,15 @@ impl Sweep {
         for (key, value) in chosen.iter().flat_map(|choice| &choice.set) {
             axes::set(&mut table, key, value.clone())?;
         }
-        let text = toml::to_string(&table).map_err(|error| ScenarioError::new("", error.to_string()))?;
+        let text = toml::to_string(&table).map_err(|_| {
+            ScenarioError::new(
+                "",
+                "a number is greater than the 9223372036854775807 that TOML can hold",
+            )
+        })?;
         let mut scenario = Scenario::parse(&text).map_err(|error| {
-            // The line is one of a text that nobody has.
-            ScenarioError { line: None, ..error }
+            // The place is one in a text that no file has.
+            ScenarioError { place: None, ..error }
         })?;
         crate::read_beside(&mut scenario, &self.scenario)?;
         if let Some(engine) = self.engine {

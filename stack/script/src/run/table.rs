@@ -113,7 +113,7 @@ impl Table {
     /// # Errors
     /// Where it is no TOML, has an unknown key, or an expression that cannot be read.
     pub fn parse(text: &str) -> Result<Table, TableError> {
-        let file: File = toml::from_str(text).map_err(|error| TableError(error.to_string()))?;
+        let file: File = hawser_documents::toml(text).map_err(|fault| TableError(fault.to_string()))?;
         let node = |(name, text): (&String, &String)| match python::expression(text) {
             Ok(node) => Ok((name.clone(), node)),
             Err(error) => Err(TableError(format!("info.{name}: {error}"))),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use super::*;
 use crate::Ends;
 use crate::paths::Graph;
+use crate::tests::by_line;
 
 /// A scenario with this topology, and a flow from the first host to the second.
 fn with(topology: &str) -> String {
@@ -186,7 +187,7 @@ fn topologies_that_cannot_be_are_rejected_with_reason_and_place() {
             "kind = 'leaf-spine'\nleaves = 500\nspines = 500\nhosts = 1",
             "250500 of them are more than the limit of 10000",
         ),
-        ("kind = 'ring'", "line 3: `topology.kind`: unknown variant `ring`"),
+        ("kind = 'ring'", "line 3: `topology.kind`: there is no `ring`"),
         (
             "kind = 'dumbbell'\nhosts = 1\nhost = { name = 'x' }",
             "`topology.host.name`: each has one of its own",
@@ -229,7 +230,7 @@ fn topologies_that_cannot_be_are_rejected_with_reason_and_place() {
         ),
     ];
     for (topology, expected) in cases {
-        let error = Scenario::parse(&with(topology)).expect_err(topology).to_string();
+        let error = by_line(&Scenario::parse(&with(topology)).expect_err(topology));
         assert!(error.contains(expected), "{error}\nand not\n{expected}");
     }
     let none = Scenario::parse("program = 'x'\nflow = []")
@@ -256,7 +257,7 @@ fn ranges_of_hosts_are_all_of_them() {
         ["h0", "h1", "h5", "h7"]
     );
     for bad in ["h[3-1]", "h[3]", "h[a-b]", "h[]", "h[0-]", "h[0-+1]"] {
-        let error = flow(&format!("'{bad}'")).expect_err(bad).to_string();
+        let error = by_line(&flow(&format!("'{bad}'")).expect_err(bad));
         assert!(
             error.contains("is no range of hosts: one is written h[0-15]"),
             "{error}"
@@ -268,7 +269,7 @@ fn ranges_of_hosts_are_all_of_them() {
         "h[0-99999999999999999999]",
         "h[4294967296-4294967297]",
     ] {
-        let error = flow(&format!("'{large}'")).expect_err(large).to_string();
+        let error = by_line(&flow(&format!("'{large}'")).expect_err(large));
         let expected = format!(
             "line 4: `flow[0].from`: `{large}` is more than the limit: a range has at most 1000 hosts, of numbers up to \
              4294967295"
@@ -321,7 +322,7 @@ fn hosts_pair_off_as_the_flow_says() {
     let shifted =
         pairs("from = 'h[0-2]'\nto = ['h4', 'h5', 'h3']\npairs = 'in-order'").expect("a permutation");
     assert_eq!(shifted, ["h0 h4", "h1 h5", "h2 h3"]);
-    let error = |rest: &str| pairs(rest).expect_err(rest).to_string();
+    let error = |rest: &str| by_line(&pairs(rest).expect_err(rest));
     let unequal = error("from = 'h[0-2]'\nto = 'h[3-4]'\npairs = 'in-order'");
     assert!(
         unequal.contains("`flow[0].pairs`: 3 hosts do not pair off with 2"),

@@ -2,7 +2,10 @@
 
 /// The keys that a table may have, out of the parser's error about one that it may not.
 pub(crate) fn keys_in(error: &str) -> Vec<String> {
-    let (_, known) = error.split_once("expected").unwrap_or_else(|| panic!("{error}"));
+    let known = error
+        .split_once(": there are ")
+        .or_else(|| error.split_once(": it is one of "));
+    let (_, known) = known.unwrap_or_else(|| panic!("{error}"));
     let known = known.lines().next().unwrap_or_default();
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

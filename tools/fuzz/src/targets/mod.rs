@@ -2,6 +2,7 @@
 
 pub(crate) mod diag;
 pub(crate) mod documents;
+pub(crate) mod faults;
 pub(crate) mod file;
 pub(crate) mod frames;
 pub(crate) mod gateway;

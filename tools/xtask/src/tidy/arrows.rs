@@ -275,6 +275,10 @@ pub(super) const RULES: &[Rule] = &[
         to: &[],
     },
     Rule {
+        from: "documents",
+        to: &[],
+    },
+    Rule {
         from: "files",
         to: &[],
     },
@@ -288,8 +292,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The rooms that every room may depend on, and that depend on none: files, temporary folders, and points in time.
-pub(super) const GROUND: &[&str] = &["files", "temporary", "time"];
+/// The rooms that every room may depend on, and that depend on none: documents, files, temporary folders, and points
+/// in time.
+pub(super) const GROUND: &[&str] = &["documents", "files", "temporary", "time"];
 
 /// The room of tools: they may use anything, and nothing may use them but tests the harness.
 const TOOLS: &str = "tools";

@@ -22,7 +22,7 @@ pub(super) enum Incoming {
 pub(super) fn read_all(from: &mut impl BufRead, to: &SyncSender<Incoming>) {
     loop {
         let incoming = match frames::read(from) {
-            Ok(Some(body)) => match serde_json::from_slice(&body) {
+            Ok(Some(body)) => match hawser_documents::json_bytes(&body) {
                 Ok(message) => Incoming::Message(message),
                 Err(error) => Incoming::Malformed(error.to_string()),
             },

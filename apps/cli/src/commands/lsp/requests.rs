@@ -114,7 +114,11 @@ where
             Ok(result) => Response::new_ok(request.id, result),
             Err(why) => error(request.id, ErrorCode::RequestFailed, &why),
         },
-        Err(why) => error(request.id, ErrorCode::InvalidParams, &why.to_string()),
+        Err(why) => error(
+            request.id,
+            ErrorCode::InvalidParams,
+            &hawser_documents::fault_of_value(&why).to_string(),
+        ),
     }
 }
 

@@ -132,7 +132,11 @@ impl<'a> Server<'a> {
                     self.begin(&params);
                     Response::new_ok(id, requests::abilities())
                 }
-                Err(why) => error(id, ErrorCode::InvalidParams, &why.to_string()),
+                Err(why) => error(
+                    id,
+                    ErrorCode::InvalidParams,
+                    &hawser_documents::fault_of_value(&why).to_string(),
+                ),
             },
             (Stage::Begun, _) => error(id, ErrorCode::ServerNotInitialized, "expected `initialize`"),
             (Stage::Running, ask::Initialize::METHOD) => {

@@ -110,7 +110,9 @@ impl Incoming {
             Err(error) => return Err(error),
         }
         match self.0.iter().position(|byte| *byte == b'\n') {
-            Some(end) => Ok(Some(serde_json::from_slice(&self.0[..end])?)),
+            Some(end) => hawser_documents::json_bytes(&self.0[..end])
+                .map(Some)
+                .map_err(io::Error::other),
             None if self.0.len() as u64 >= LONGEST => Err(io::Error::other("its line is too long")),
             None => Ok(None),
         }

@@ -12,6 +12,7 @@ use hawser::sim::{Limits, Picture, Queue, Report, Series, Window};
 use serde_json::Value;
 
 use super::{record, slowdown};
+use crate::commands::trace::in_order;
 use crate::exit::{Exit, Outcome};
 use crate::terminal::write_text;
 
@@ -48,14 +49,15 @@ pub(crate) struct PictureArgs {
 
 impl PictureArgs {
     /// How much of the run is to be kept; nothing where no picture is wanted.
-    pub(super) fn limits(&self) -> Option<Limits> {
+    pub(super) fn limits(&self) -> Result<Option<Limits>, Exit> {
+        in_order(self.from, self.to)?;
         let wanted = self.html.is_some() || self.svg.is_some() || self.csv.is_some() || self.record.is_some();
-        wanted.then(|| Limits {
+        Ok(wanted.then(|| Limits {
             from: self.from.unwrap_or_default(),
             to: self.to.unwrap_or(Duration::MAX),
             packets: self.max_packets,
             ..Limits::default()
-        })
+        }))
     }
 
     pub(super) fn write(&self, picture: &Picture, report: &Report) -> Outcome {

@@ -102,7 +102,7 @@ impl Worker {
         writeln!(self.numbers, "{number}")?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        Ok(serde_json::from_str(&line)?)
+        hawser_documents::json(&line).map_err(io::Error::other)
     }
 }
 

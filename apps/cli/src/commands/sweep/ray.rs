@@ -65,7 +65,7 @@ pub(super) fn run(
     let lines = driver.0.stdout.take().map(BufReader::new);
     for line in lines.into_iter().flat_map(BufRead::lines) {
         let line = line.map_err(|error| Exit::environment(format!("the driver of Ray: {error}")))?;
-        let line: Line = serde_json::from_str(&line)
+        let line: Line = hawser_documents::json(&line)
             .map_err(|error| Exit::environment(format!("the driver of Ray: {error}")))?;
         if let Some(id) = left.remove(&line.number) {
             take(given(line, id))?;

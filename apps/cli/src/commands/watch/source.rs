@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser::interact::record::{self, Header, Line, MAX_LINE, Modification, SCHEMA, What};
@@ -18,6 +19,9 @@ use crate::interact::{exit, list, text};
 const MAX_PROBED: usize = 64;
 /// Probes between two questions for what is offered, unless an unknown source turns up.
 const OFFERS_EVERY: u32 = 20;
+
+/// Lines of a recording that are read ahead.
+const LINES: usize = 64;
 
 /// What there is next.
 pub(super) enum Next {
@@ -121,8 +125,7 @@ impl Live {
                     // What is attached to a program brings signals of its own.
                     self.probes = 0;
                 }
-                let signal = serde_json::from_value(signal)
-                    .map_err(|error| exit(ClientError::Protocol(error.to_string())))?;
+                let signal = serde_json::from_value(signal).map_err(|error| exit(protocol(&error)))?;
                 Ok(line(Line {
                     at: self.at(),
                     what: What::Signal(signal),
@@ -151,8 +154,7 @@ impl Live {
     }
 
     fn push(&mut self, kind: &str, what: Value) -> Result<(), ClientError> {
-        let what = serde_json::from_value(json!({ kind: what }))
-            .map_err(|error| ClientError::Protocol(format!("{kind}: {error}")))?;
+        let what = serde_json::from_value(json!({ kind: what })).map_err(|error| protocol(&error))?;
         let at = self.at();
         self.queue.push_back(Line { at, what });
         Ok(())
@@ -223,9 +225,7 @@ impl Live {
         let mut entries: Vec<Modification> = Vec::new();
         for (key, state, entry) in fresh {
             self.audit.insert(key, state);
-            entries.push(
-                serde_json::from_value(entry).map_err(|error| ClientError::Protocol(error.to_string()))?,
-            );
+            entries.push(serde_json::from_value(entry).map_err(|error| protocol(&error))?);
         }
         let at = self.at();
         self.queue.push_back(Line {
@@ -236,6 +236,11 @@ impl Live {
     }
 }
 
+/// The error of an answer of another form than this version has.
+fn protocol(error: &serde_json::Error) -> ClientError {
+    ClientError::Protocol(hawser_documents::fault_of_value(error).to_string())
+}
+
 /// Whether the other process has ended, and is not just slow.
 fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Gone(error) if error.kind() != std::io::ErrorKind::TimedOut)
@@ -244,7 +249,8 @@ fn is_gone(error: &ClientError) -> bool {
 /// A recording.
 pub(super) struct Replay {
     path: String,
-    reader: BufReader<File>,
+    /// The lines, which a thread of their own reads: through a pipe none may come for long.
+    lines: Receiver<std::io::Result<String>>,
     number: usize,
     /// When it began to be played, if at its own speed.
     began: Option<Instant>,
@@ -258,12 +264,12 @@ impl Replay {
         let began = at_own_speed.then(Instant::now);
         let mut replay = Replay {
             path: name,
-            reader: BufReader::new(file),
+            lines: lines(file),
             number: 0,
             began,
             waiting: None,
         };
-        let text = replay.read()?.unwrap_or_default();
+        let text = replay.read(Duration::MAX)?.unwrap_or_default();
         let header = record::parse_header(&text).map_err(|error| replay.wrong(&error.to_string()))?;
         replay.waiting = Some(Line {
             at: 0,
@@ -276,23 +282,25 @@ impl Replay {
         Exit::input(format!("{}:{}: {why}", self.path, self.number))
     }
 
-    fn read(&mut self) -> Result<Option<String>, Exit> {
-        let mut text = String::new();
+    /// A line, an empty one at the end, or none in time.
+    fn read(&mut self, timeout: Duration) -> Result<Option<String>, Exit> {
+        let text = match self.lines.recv_timeout(timeout) {
+            Ok(text) => text,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Ok(String::new()),
+        };
         self.number += 1;
-        let mut limited = (&mut self.reader).take(MAX_LINE as u64);
-        let length = limited
-            .read_line(&mut text)
-            .map_err(|error| self.wrong(&error.to_string()))?;
-        if length == MAX_LINE {
+        let text = text.map_err(|error| self.wrong(&error.to_string()))?;
+        if text.len() == MAX_LINE {
             return Err(self.wrong(&format!("a line of more than {MAX_LINE} bytes")));
         }
-        Ok((length > 0).then_some(text))
+        Ok(Some(text))
     }
 
     pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
         if self.waiting.is_none() {
-            let Some(text) = self.read()? else {
-                return Ok(Next::End);
+            let Some(text) = self.read(timeout)? else {
+                return Ok(Next::Nothing);
             };
             // The last line of a recording that was cut short is not complete.
             if !text.ends_with('\n') {
@@ -315,6 +323,24 @@ impl Replay {
         }
         Ok(line(next))
     }
+}
+
+/// The lines of a file, and an empty one at its end.
+fn lines(file: File) -> Receiver<std::io::Result<String>> {
+    let (sender, lines) = sync_channel(LINES);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(file);
+        loop {
+            let mut text = String::new();
+            let mut limited = (&mut reader).take(MAX_LINE as u64);
+            let read = limited.read_line(&mut text).map(|_| text);
+            let is_last = !matches!(&read, Ok(text) if !text.is_empty());
+            if sender.send(read).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 /// Either.

@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             let Some(body) = frames::read(&mut input).transpose() else {
                 return;
             };
-            let message = body.and_then(|body| Ok(serde_json::from_slice(&body)?));
+            let message = body.and_then(|body| hawser_documents::json_bytes(&body).map_err(io::Error::other));
             let is_last = message.is_err();
             if sender.send(message).is_err() || is_last {
                 return;
