@@ -171,9 +171,8 @@ fn a_program_is_asked_only_for_what_it_offers() {
     let refused = |program: &str, app: &str| {
         let text = star(2, FAST).replace("'homa'", &format!("'{program}'"));
         let text = text + &format!("[[flow]]\nfrom = 'h0'\nto = 'h1'\n{app}\n");
-        try_on(Engine::Native, &text)
-            .err()
-            .unwrap_or_else(|| panic!("{program} runs {app}"))
+        let error = try_on(Engine::Native, &text).err();
+        crate::by_line(&error.unwrap_or_else(|| panic!("{program} runs {app}")))
     };
     assert_eq!(
         refused("homa", "bulk = { bytes = 1 }"),

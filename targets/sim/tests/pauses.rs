@@ -285,14 +285,18 @@ fn thresholds_that_cannot_be_are_rejected_with_reason_and_place() {
         ("pfc_xof = 1", "there is no key `pfc_xof`"),
     ];
     for (switch, expected) in cases {
-        let error = Scenario::parse(&text(switch, line))
-            .expect_err(switch)
-            .to_string();
+        let error = crate::by_line(
+            &Scenario::parse(&text(switch, line))
+                .expect_err(switch)
+                .to_string(),
+        );
         assert!(error.contains(expected), "{error}\ninstead of\n{expected}");
     }
-    let error = Scenario::parse(&text(good, "delay = '1us'"))
-        .expect_err("no rate")
-        .to_string();
+    let error = crate::by_line(
+        &Scenario::parse(&text(good, "delay = '1us'"))
+            .expect_err("no rate")
+            .to_string(),
+    );
     let expected = "line 4: `link[0]`: `s` pauses who sends to it, and a line without a rate has no queue to wait in\n  hint: ";
     assert!(error.contains(expected), "{error}");
 }
@@ -337,9 +341,11 @@ fn head_room_is_at_least_that_of_the_formula() {
         if let Err(error) = Scenario::parse(&text(min, link, at)) {
             panic!("{link}: {error}");
         }
-        let error = Scenario::parse(&text(min - 1, link, at))
-            .expect_err(link)
-            .to_string();
+        let error = crate::by_line(
+            &Scenario::parse(&text(min - 1, link, at))
+                .expect_err(link)
+                .to_string(),
+        );
         let expected = format!(
             "line 4: `switch[0].pfc_headroom`: {} bytes are less than the {min} that may come {place} a pause has its \
              effect\n  hint: pfc_headroom = {min}: ",
@@ -351,9 +357,11 @@ fn head_room_is_at_least_that_of_the_formula() {
                   host_link = { rate = '10Gbit/s', delay = '1us' }\ncore_link = { rate = '10Gbit/s', delay = '10us' }\n\
                   [topology.switch]\npfc_xoff = '50kB'\npfc_headroom = '20kB'\n\
                   [[flow]]\nfrom = 'h0'\nto = 'h1'\nbulk = { bytes = 1 }\n";
-    let error = Scenario::parse(fabric)
-        .expect_err("too little for the core")
-        .to_string();
+    let error = crate::by_line(
+        &Scenario::parse(fabric)
+            .expect_err("too little for the core")
+            .to_string(),
+    );
     let expected = "line 9: `topology.switch.pfc_headroom`: 20000 bytes are less than the 29563 that may come over \
                     `left-right` until a pause has its effect\n  hint: pfc_headroom = 29563: 25000 bytes under way in 20us \
                     there and back at 10Gbit/s, 1564 while a pause and the packet before it leave, a packet of 1500 on \
