@@ -207,7 +207,11 @@ impl Cache {
                 after,
             } => (
                 limits.outcome.saturating_sub(after),
-                retry.filter(|_| had_a_head_start),
+                // A race in which its turn had not come shows nothing new, and does not put that turn off.
+                before
+                    .and_then(|entry| entry.retry)
+                    .or(retry)
+                    .filter(|_| had_a_head_start),
             ),
             Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
             // Another handshake would prove as little: it is not probed.

@@ -181,6 +181,22 @@ fn blocked_is_tried_again_and_rests_longer_each_time() {
     );
 }
 
+/// A race each second, all of which it loses by a little, puts no turn off.
+#[test]
+fn a_loser_in_many_races_is_tried_in_time() {
+    let mut cache = Cache::default();
+    let key = key("a", "sctp");
+    for second in 0..10 {
+        assert_ne!(
+            cache.consult(&key, at(second)),
+            Knowledge::Lost { probe: true },
+            "{second}"
+        );
+        cache.record(key.clone(), lost(true), at(second));
+    }
+    assert_eq!(cache.consult(&key, at(10)), Knowledge::Lost { probe: true });
+}
+
 /// A handshake shows nothing of it: it is not probed, and as long remembered as the winner in its place.
 #[test]
 fn a_winner_that_stalled_is_remembered_as_long_as_a_winner_and_not_probed() {

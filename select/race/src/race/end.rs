@@ -37,6 +37,10 @@ impl Race {
         actions.extend([Action::Won(id), Action::Record(id, Outcome::Won { took })]);
         for index in 0..self.entrants.len() {
             match self.entrants[index].state {
+                // It goes on in the background: its time shows whether it would win again.
+                State::Running { since } if self.is_due(index) => {
+                    self.entrants[index].state = State::Probing { since };
+                }
                 State::Running { since } if self.profile.losers_are_cancelled => {
                     self.lost(index, since, actions);
                 }
@@ -88,11 +92,8 @@ impl Race {
 
     /// One that was never started: tried in the background when the cache decides that it is time.
     fn leave_or_probe(&mut self, index: usize, actions: &mut Vec<Action>) {
+        let is_due = self.is_due(index);
         let entrant = &mut self.entrants[index];
-        let is_due = matches!(
-            entrant.candidate.known,
-            Knowledge::Blocked { probe: true } | Knowledge::Lost { probe: true }
-        );
         entrant.state = match is_due {
             true => State::Probing { since: self.now },
             false => State::Out(Failure::NotStarted),
@@ -100,6 +101,14 @@ impl Race {
         if is_due {
             actions.push(Action::Probe(entrant.candidate.id));
         }
+    }
+
+    /// Whether the cache has decided that it is time to try this one in the background.
+    fn is_due(&self, index: usize) -> bool {
+        matches!(
+            self.entrants[index].candidate.known,
+            Knowledge::Blocked { probe: true } | Knowledge::Lost { probe: true }
+        )
     }
 
     /// A probe that took so long: whether it would have won, with the delay that the winner would have
