@@ -188,6 +188,34 @@ fn stories_without_their_tools_are_left_out_and_named() {
     );
 }
 
+/// SCTP is blocked, admitted and blocked again; a session loses QUIC in the middle.
+#[test]
+fn a_browser_is_served_by_the_transports_that_the_network_admits() {
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = hawser
+        .args(["demo", "--story", "browser", "--size", "1", "--json"])
+        .output()
+        .expect("hawser starts");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(4) {
+        println!("skipped: a_browser_is_served_by_the_transports_that_the_network_admits: {message}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
+    let rows = result["rows"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["error"].is_null()), "{result}");
+    let transports: Vec<_> = rows
+        .iter()
+        .map(|row| row["transport"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        transports,
+        ["tcp", "sctp", "tcp", "session", "session"],
+        "{result}"
+    );
+}
+
 /// A download that begins on two paths, gains a third and loses the first two, with another transport on each.
 #[test]
 fn a_session_roams() {
