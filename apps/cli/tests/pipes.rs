@@ -56,8 +56,8 @@ fn a_signal_ends_a_command_whose_document_does_not_come() {
         // The command reads once both ends are open.
         let held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe);
         std::thread::sleep(Duration::from_millis(500));
-        kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
-        assert_eq!(ended(&mut child, arguments), 130, "{arguments}");
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+        assert_eq!(ended(&mut child, arguments), 143, "{arguments}");
         drop(held);
         std::fs::remove_file(&pipe).expect("the pipe");
     }
@@ -87,6 +87,6 @@ fn a_signal_ends_a_replay_whose_next_line_does_not_come() {
     );
     std::io::Write::write_all(&mut writer, header.as_bytes()).expect("it reads");
     std::thread::sleep(Duration::from_millis(500));
-    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
     assert_eq!(ended(&mut child, "replay"), 0);
 }

@@ -129,7 +129,7 @@ impl<'a> Body<'_, 'a> {
             if let StmtKind::Assign { place, value, .. } = &stmt.kind
                 && !may_act(place)
                 && !may_act(value)
-                && self.is_replaced(place, &stmts[number + 1..])
+                && self.is_replaced(place, stmts[number + 1..].iter().take(NEAR))
             {
                 let (message, label) = ("a value that is never read", "the same place is assigned again");
                 self.ck.warn(codes::LOST_VALUE, place.span, message, label);
@@ -138,7 +138,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// Whether a place is assigned again before a statement reads it, or may do so.
-    fn is_replaced(&self, place: &Expr, behind: &[Stmt]) -> bool {
+    fn is_replaced<'s>(&self, place: &Expr, behind: impl Iterator<Item = &'s Stmt>) -> bool {
         let own = own_names(place);
         for stmt in behind {
             let StmtKind::Assign {
@@ -204,6 +204,10 @@ impl<'a> Body<'_, 'a> {
         }
     }
 }
+
+/// The number of statements behind an assignment in which another one to the same place is looked for: with all of
+/// them the work would grow with the square of the program.
+const NEAR: usize = 16;
 
 /// The name of a place's variable.
 fn root_name(place: &Expr) -> Option<&str> {

@@ -360,7 +360,7 @@ fn bad_workloads_are_errors_with_a_place() {
         let text =
             star(2, "delay = '1us'") + &format!("[[flow]]\nfrom = 'h0'\nto = 'h1'\ncalls = {{ {calls} }}\n");
         let error = with_files(&text, "10 0.5\n9 1\n").expect_err(calls);
-        error.lines().next().unwrap_or_default().replace("line 19: ", "")
+        crate::by_line(error.lines().next().unwrap_or_default()).replace("line 19: ", "")
     };
     let only = "`flow[0].calls`: calls have exactly one of `size`, `size_file`, `trace`";
     assert_eq!(error("reply = 1"), only);
