@@ -2,7 +2,7 @@
 //! whom. `docs/scenarios.md` is the reference.
 //!
 //! * [`units`]: quantities as text
-//! * [`error`]: what is wrong with a file, and where
+//! * [`ScenarioError`]: the fault of a file, and its place
 //! * `topology`: networks by name and numbers; `origin`: where in the file what they stand for is from
 //! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
 //! * [`paths`]: which way frames go through switches; [`rng`]: what is left to chance, by labels
