@@ -68,7 +68,7 @@ const VALUES: [&str; 13] = [
     "nan",
 ];
 
-/// How much a reader's message tells.
+/// The parts of a reader's message that are shown.
 #[derive(Clone, Copy, PartialEq)]
 enum Tells {
     /// The line and the column, whatever the fault is.

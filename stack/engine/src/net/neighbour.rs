@@ -101,7 +101,7 @@ pub(super) struct Answer {
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     table: BTreeMap<Ip, Neighbour>,
-    /// How many entries are Incomplete: a flood in the names of absent hosts has each packet ask.
+    /// The number of Incomplete entries, kept here: a flood in the names of absent hosts has each packet ask.
     asked: usize,
     waiting: usize,
     /// No later than the first state's end that calls for something to be done.

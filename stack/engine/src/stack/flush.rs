@@ -184,7 +184,7 @@ struct Builder<'a> {
     wrong: u64,
     /// Bytes of the packets built, from their network headers on.
     bytes: usize,
-    /// What they count as in a queue with a rate, in bytes.
+    /// The bytes that the packets built so far count as in a queue with a rate.
     charge: u64,
     /// Room for an image as it was.
     saved: &'a mut Vec<u8>,

@@ -37,7 +37,7 @@ fn a_message_that_fits_its_path_goes_on() {
     assert!(ends(&mut stage, call, 1_051, &frame));
 }
 
-/// What was acknowledged has arrived, whatever came back of its copies.
+/// An acknowledged message has arrived, whatever came back of its copies.
 #[test]
 fn a_message_that_has_arrived_does_not_end_its_call() {
     let mut stage = Stage::new(&[]);
