@@ -99,10 +99,7 @@ fn write(endpoint: &mut Endpoint, own: IpAddr, server: IpAddr) -> Result<usize, 
     let (number, key) = line.trim().split_once(' ').ok_or("a number and a key")?;
     let mut verbs = endpoint.verbs()?;
     verbs.connect(pair, &Connection::new(server, number.parse()?))?;
-    let remote = Remote {
-        key: key.parse()?,
-        at: 0,
-    };
+    let remote = Remote { key: key.parse()?, at: 0 };
     let request = SendRequest::new(1, Operation::Write(remote), memory.slice(0, SIZE as u64));
     verbs.post_send(pair, &request.immediate(42))?;
     wait(endpoint, queue)

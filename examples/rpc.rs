@@ -41,10 +41,7 @@ pub async fn run(arguments: &[String]) -> Result<Option<usize>, Box<dyn Error>> 
         return Ok(None);
     };
     let server: SocketAddr = server.parse()?;
-    let options = MessageOptions {
-        deadline: Some(Duration::from_secs(10)),
-        ..MessageOptions::default()
-    };
+    let options = MessageOptions { deadline: Some(Duration::from_secs(10)), ..MessageOptions::default() };
     let socket = network.bind_with(SocketAddr::new(own.0, 0), &options)?;
     let mut calls = tokio::task::JoinSet::new();
     for size in [1, 32, 1_000, 100_000, 500_000] {

@@ -49,21 +49,13 @@ impl Fault {
     /// An error at a key.
     #[must_use]
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Fault {
-        Fault {
-            path: path.into(),
-            place: None,
-            message: message.into(),
-            hint: None,
-        }
+        Fault { path: path.into(), place: None, message: message.into(), hint: None }
     }
 
     /// Adds a remedy.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Fault {
-        Fault {
-            hint: Some(hint.into()),
-            ..self
-        }
+        Fault { hint: Some(hint.into()), ..self }
     }
 
     /// Adds the place of its key in this text of TOML.

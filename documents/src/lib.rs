@@ -92,10 +92,7 @@ fn of_json(path: String, error: &serde_json::Error, is_json: bool) -> Fault {
     let is_choice = is_json && message == "expected value";
     Fault {
         path,
-        place: (error.line() > 0).then(|| Place {
-            line: error.line(),
-            column: error.column().max(1),
-        }),
+        place: (error.line() > 0).then(|| Place { line: error.line(), column: error.column().max(1) }),
         message: match is_choice {
             true => words::no_choice(Format::Json),
             false => words::plain(message, Format::Json, ""),

@@ -35,10 +35,7 @@ impl Tware for Hasten {
         assert_eq!(declared.kind, Kind::Duration);
         assert_eq!(
             declared.access,
-            Access::Modifiable {
-                min: 1_000_000,
-                max: 60_000_000_000
-            }
+            Access::Modifiable { min: 1_000_000, max: 60_000_000_000 }
         );
         let counter = schema.variable("stop.sw_conn.retransmissions").expect("declared");
         assert_eq!(
@@ -69,11 +66,7 @@ impl Tware for Hasten {
 fn run(bus: &Bus) -> Report {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/stop-and-wait.toml");
     let scenario = load(&example).expect("the example");
-    let watch = Watch {
-        every: Duration::from_secs(1),
-        fields: &[],
-        reported: &mut |_| {},
-    };
+    let watch = Watch { every: Duration::from_secs(1), fields: &[], reported: &mut |_| {} };
     run_steered(&scenario, Some(1), watch, bus, &["a"]).expect("it runs")
 }
 
@@ -82,12 +75,7 @@ fn declared_signals_and_variables_are_received_probed_and_set() {
     let plain = run(&Bus::new());
     let (bus, received) = (Bus::new(), Arc::new(AtomicU64::new(0)));
     let counts = received.clone();
-    let hasten = move || -> Box<dyn Tware> {
-        Box::new(Hasten {
-            timer: None,
-            received: counts.clone(),
-        })
-    };
+    let hasten = move || -> Box<dyn Tware> { Box::new(Hasten { timer: None, received: counts.clone() }) };
     let _client = bus.attach("hasten", Rights::all(), 1, hasten).expect("it may");
     let steered = run(&bus);
     assert!(

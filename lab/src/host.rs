@@ -98,10 +98,7 @@ impl<'a> Host<'a> {
     /// A handle that does not borrow the lab.
     #[must_use]
     pub fn handle(&self) -> HostHandle {
-        HostHandle {
-            name: self.name.into(),
-            inside: self.inside.clone(),
-        }
+        HostHandle { name: self.name.into(), inside: self.inside.clone() }
     }
 }
 

@@ -69,11 +69,7 @@ impl Lab {
         let plan = Plan::new(spec)?;
         let changes = timeline::entries(spec)?;
         let setups = setups(spec, &plan)?;
-        let Network {
-            core,
-            core_netlink,
-            stations,
-        } = Network::build(&plan)?;
+        let Network { core, core_netlink, stations } = Network::build(&plan)?;
         let mut cells = Vec::new();
         let mut count = 0;
         for link in &plan.links {
@@ -92,10 +88,7 @@ impl Lab {
         let mut warnings = Vec::new();
         let (views, names) = name_hosts(spec, &plan, &stations, &mut warnings)?;
         let stations = stations.into_iter().zip(views).map(|(station, view)| Station {
-            inside: Inside {
-                namespace: Arc::new(station.namespace),
-                view: view.map(Arc::new),
-            },
+            inside: Inside { namespace: Arc::new(station.namespace), view: view.map(Arc::new) },
             netlink: Mutex::new(station.netlink),
         });
         let lab = Lab {
@@ -246,17 +239,11 @@ fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
 /// Rules with their trace read.
 pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
     let read = |path: &Path| {
-        let wrong = |error| LabError::Trace {
-            path: path.to_owned(),
-            error,
-        };
+        let wrong = |error| LabError::Trace { path: path.to_owned(), error };
         let text = hawser_files::named(path, hawser_files::DATA_MAX);
         let text = text.map_err(|error| wrong(TraceError::System(error)))?;
         Line::parse(&text).map(Arc::new).map_err(wrong)
     };
     let trace = rules.trace.as_deref().map(read).transpose()?;
-    Ok(Change {
-        rules: rules.clone(),
-        trace,
-    })
+    Ok(Change { rules: rules.clone(), trace })
 }

@@ -75,10 +75,7 @@ impl Link<'_> {
     /// # Errors
     /// As for [`Link::down`].
     pub fn silence(&self, on: bool) -> Result<(), LabError> {
-        self.set_both(&Rules {
-            silent: Some(on),
-            ..Rules::default()
-        })
+        self.set_both(&Rules { silent: Some(on), ..Rules::default() })
     }
 
     /// New rules for both directions; what is not given stays.
@@ -171,8 +168,6 @@ impl Link<'_> {
     }
 
     fn cell(&self) -> Result<usize, LabError> {
-        self.lab.cells[self.number].ok_or_else(|| LabError::NotACell {
-            link: self.name().to_owned(),
-        })
+        self.lab.cells[self.number].ok_or_else(|| LabError::NotACell { link: self.name().to_owned() })
     }
 }

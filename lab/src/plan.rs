@@ -90,10 +90,7 @@ impl Plan {
             known_by: addresses::known_by(&links, i),
             routes: Vec::new(),
         });
-        let mut plan = Plan {
-            hosts: hosts.collect(),
-            links,
-        };
+        let mut plan = Plan { hosts: hosts.collect(), links };
         for host in 0..plan.hosts.len() {
             plan.hosts[host].routes = routes::routes(&plan, host);
         }
@@ -131,12 +128,7 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
         counts[host] += 1;
         // Locally administered (IEEE 802, 8.2.2): link and end.
         let mac = [2, 0x48, 0x57, 0, number as u8, end as u8 + 1];
-        End {
-            host,
-            interface,
-            addresses: addresses[end].clone(),
-            mac,
-        }
+        End { host, interface, addresses: addresses[end].clone(), mac }
     };
     let ends = [end(0, counts), end(1, counts)];
     let nat = match (&link.nat, inside) {
@@ -160,12 +152,5 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
         Through::Auto => !spec.suits_the_kernel(link),
     };
     let mtu = link.mtu.unwrap_or(1500);
-    Ok(LinkPlan {
-        name: link.label(),
-        ends,
-        mtu,
-        is_cell,
-        rules: link.directions(),
-        nat,
-    })
+    Ok(LinkPlan { name: link.label(), ends, mtu, is_cell, rules: link.directions(), nat })
 }

@@ -39,10 +39,7 @@ pub(crate) struct Present {
 
 impl Present {
     pub(crate) fn new(link: &LinkPlan) -> Present {
-        Present {
-            rules: link.rules.clone(),
-            up: true,
-        }
+        Present { rules: link.rules.clone(), up: true }
     }
 }
 
@@ -78,11 +75,7 @@ impl Lab {
         }
         let name = &self.plan.links[link].name;
         tracing::debug!(link = ?name, change = ?what, "a link has changed");
-        let changed = Changed {
-            at: self.age(),
-            link,
-            what,
-        };
+        let changed = Changed { at: self.age(), link, what };
         self.listeners.lock().retain(|listener| listener(&changed));
     }
 }

@@ -17,11 +17,7 @@ impl Lab {
         let report = |link: Link<'_>| -> Result<LinkReport, LabError> {
             let forward = link.statistics(Direction::Forward)?;
             let backward = link.statistics(Direction::Backward)?;
-            Ok(LinkReport {
-                link: link.name().to_owned(),
-                forward,
-                backward,
-            })
+            Ok(LinkReport { link: link.name().to_owned(), forward, backward })
         };
         self.links().map(report).collect()
     }

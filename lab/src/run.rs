@@ -101,18 +101,10 @@ pub fn run(
     for host in &spec.host {
         let Some(text) = &host.run else { continue };
         let after = Duration::from_nanos(host.after.0);
-        jobs.push(Job {
-            after,
-            is_service: false,
-            ..job(lab, &host.name, text)?
-        });
+        jobs.push(Job { after, is_service: false, ..job(lab, &host.name, text)? });
     }
     let limit = (spec.duration.0 > 0).then(|| Duration::from_nanos(spec.duration.0));
-    Stage {
-        every,
-        ..Stage::new(lab, signals)
-    }
-    .run(jobs, limit, notify)
+    Stage { every, ..Stage::new(lab, signals) }.run(jobs, limit, notify)
 }
 
 /// Runs a command in a host, with this process's input and output, and the file's timeline and its
@@ -158,13 +150,7 @@ fn job(lab: &Lab, host: &str, text: &str) -> Result<Job, LabError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let (host, text) = (host.to_owned(), text.to_owned());
-    Ok(Job {
-        host,
-        text,
-        is_service: true,
-        after: Duration::ZERO,
-        command,
-    })
+    Ok(Job { host, text, is_service: true, after: Duration::ZERO, command })
 }
 
 /// A line of a command: who, whether an error, what.
@@ -282,21 +268,10 @@ impl<'a> Stage<'a> {
                 pass_on(who, true, output, lines.clone()).map_err(LabError::io("start a thread"))?;
             }
             let started = self.start.elapsed().as_secs_f64();
-            let Job {
-                host,
-                text,
-                is_service,
-                ..
-            } = job;
+            let Job { host, text, is_service, .. } = job;
             let output = String::new();
-            self.running.push(Some(Running {
-                host,
-                text,
-                is_service,
-                started,
-                child,
-                output,
-            }));
+            self.running
+                .push(Some(Running { host, text, is_service, started, child, output }));
         }
         Ok(())
     }
@@ -322,11 +297,7 @@ impl<'a> Stage<'a> {
             running.output.push_str(line);
             running.output.push('\n');
         }
-        notify(News::Line {
-            host: &running.host,
-            is_error,
-            line,
-        });
+        notify(News::Line { host: &running.host, is_error, line });
     }
 
     /// Takes note of commands that have ended.

@@ -47,10 +47,7 @@ impl Counted {
 
 impl Shaper {
     pub(crate) fn new(rules: &Rules) -> Shaper {
-        Shaper {
-            rules: rules.clone(),
-            before: Counted::default(),
-        }
+        Shaper { rules: rules.clone(), before: Counted::default() }
     }
 
     /// Changes what leaves the end `end` of a link; `netlink` is that of its host.
@@ -73,10 +70,7 @@ impl Shaper {
         self.rules = rules;
         if was != is {
             // What waited in a shaper is lost with it.
-            let total = Counted {
-                dropped: total.dropped + waiting.frames,
-                ..total
-            };
+            let total = Counted { dropped: total.dropped + waiting.frames, ..total };
             self.before = Counted::default();
             self.before = total.minus(self.count(netlink, interface)?.0);
         }
@@ -105,27 +99,15 @@ impl Shaper {
     fn count(&self, netlink: &mut Netlink, interface: &str) -> Result<(Counted, Counted), LabError> {
         let (present, waiting) = if network::is_shaped(&self.rules) {
             let queue = netlink.queue_counters(interface)?;
-            let present = Counted {
-                frames: queue.sent,
-                bytes: queue.sent_bytes,
-                dropped: queue.dropped,
-            };
+            let present = Counted { frames: queue.sent, bytes: queue.sent_bytes, dropped: queue.dropped };
             (
                 present,
-                Counted {
-                    frames: queue.waiting,
-                    bytes: queue.waiting_bytes,
-                    dropped: 0,
-                },
+                Counted { frames: queue.waiting, bytes: queue.waiting_bytes, dropped: 0 },
             )
         } else {
             let sent = netlink.interface_counters(interface)?;
             (
-                Counted {
-                    frames: sent.sent,
-                    bytes: sent.sent_bytes,
-                    dropped: 0,
-                },
+                Counted { frames: sent.sent, bytes: sent.sent_bytes, dropped: 0 },
                 Counted::default(),
             )
         };

@@ -89,12 +89,7 @@ pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
     const MOUNT_ATTR_RDONLY: u64 = 1;
     const AT_RECURSIVE: libc::c_uint = 0x8000;
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let attributes = MountAttributes {
-        set: MOUNT_ATTR_RDONLY,
-        clear: 0,
-        propagation: 0,
-        user_namespace: 0,
-    };
+    let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
     // SAFETY: the path has its end, the attributes are readable for the size that is given, and the call keeps
     // neither.
     let result = unsafe {

@@ -20,10 +20,7 @@ pub struct Entry {
 
 /// All changes of a file, in the order of time.
 pub(crate) fn entries(spec: &Spec) -> Result<Vec<Entry>, LabError> {
-    let entry = |at: &At| Entry {
-        time: Duration::from_nanos(at.time.0),
-        change: at.clone(),
-    };
+    let entry = |at: &At| Entry { time: Duration::from_nanos(at.time.0), change: at.clone() };
     let mut entries: Vec<Entry> = spec.at.iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.time);
     Ok(entries)

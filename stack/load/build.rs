@@ -23,21 +23,9 @@ fn main() {
     let mut entries = Vec::new();
     let mut files = Vec::new();
     let mut rejected = false;
-    for Program {
-        name,
-        main,
-        exchanged,
-    } in programs()
-    {
+    for Program { name, main, exchanged } in programs() {
         let mut compilation = match &exchanged {
-            Some([part, other]) => compile_with(
-                &Instead {
-                    loader: &Disk,
-                    part,
-                    other,
-                },
-                &main,
-            ),
+            Some([part, other]) => compile_with(&Instead { loader: &Disk, part, other }, &main),
             None => hawser_driver::compile(&main),
         };
         let Some(module) = &mut compilation.module else {
@@ -80,11 +68,7 @@ fn programs() -> Vec<Program> {
     for name in names() {
         let main = PathBuf::from(&name).join(format!("{name}.mtp"));
         let variants = std::fs::read_to_string(Path::new(&name).join("variants")).unwrap_or_default();
-        programs.push(Program {
-            name: name.clone(),
-            main: main.clone(),
-            exchanged: None,
-        });
+        programs.push(Program { name: name.clone(), main: main.clone(), exchanged: None });
         for line in variants
             .lines()
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -95,11 +79,7 @@ fn programs() -> Vec<Program> {
                 std::process::exit(1);
             };
             let exchanged = Some([part, other].map(|file| Path::new(&name).join(file)));
-            programs.push(Program {
-                name: format!("{name}-{variant}"),
-                main: main.clone(),
-                exchanged,
-            });
+            programs.push(Program { name: format!("{name}-{variant}"), main: main.clone(), exchanged });
         }
     }
     programs

@@ -146,10 +146,7 @@ impl Ranked {
         candidates
             .into_iter()
             .filter(is_meant)
-            .map(|candidate| Candidate {
-                priority: self.priority,
-                ..candidate
-            })
+            .map(|candidate| Candidate { priority: self.priority, ..candidate })
             .collect()
     }
 }
@@ -244,20 +241,10 @@ mod tests {
             .plan(Action::Initiate)
     }
 
-    const MULTIPATH: Features = Features {
-        multipath: true,
-        ..Features::STREAM
-    };
-    const STREAMS: Features = Features {
-        multistreaming: true,
-        ..Features::STREAM
-    };
-    const DATAGRAMS: Features = Features {
-        reliability: false,
-        order: false,
-        boundaries: true,
-        ..Features::STREAM
-    };
+    const MULTIPATH: Features = Features { multipath: true, ..Features::STREAM };
+    const STREAMS: Features = Features { multistreaming: true, ..Features::STREAM };
+    const DATAGRAMS: Features =
+        Features { reliability: false, order: false, boundaries: true, ..Features::STREAM };
 
     #[test]
     fn requirements_leave_transports_out() {
@@ -288,10 +275,7 @@ mod tests {
     /// RFC 9622, 6.2.18: what opens a stream with its first byte cannot be read from first.
     #[test]
     fn who_reads_first_needs_a_stream_that_is_announced() {
-        let quiet = Features {
-            announces_itself: false,
-            ..Features::STREAM
-        };
+        let quiet = Features { announces_itself: false, ..Features::STREAM };
         let mut properties = TransportProperties::new();
         properties
             .require(Property::ActiveReadBeforeSend)

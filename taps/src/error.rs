@@ -114,10 +114,7 @@ impl TransportError {
 
 impl From<io::Error> for TransportError {
     fn from(error: io::Error) -> TransportError {
-        TransportError {
-            kind: error.kind(),
-            why: error.to_string(),
-        }
+        TransportError { kind: error.kind(), why: error.to_string() }
     }
 }
 

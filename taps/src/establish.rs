@@ -64,10 +64,7 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     let mut result = Err(EstablishmentError::Endpoint("there is no remote endpoint".into()));
     for (place, min_security) in rounds.into_iter().enumerate() {
         let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
-        let one = Round {
-            min_security,
-            deadline,
-        };
+        let one = Round { min_security, deadline };
         match round(plan, &racer, &interfaces, &remotes, one).await {
             Ok(stream) => return Ok(stream),
             Err(failed) => {
@@ -242,10 +239,7 @@ async fn to_remote(
 
 impl From<EstablishmentError> for Failed {
     fn from(error: EstablishmentError) -> Self {
-        Failed {
-            error,
-            secure: Vec::new(),
-        }
+        Failed { error, secure: Vec::new() }
     }
 }
 
@@ -259,10 +253,7 @@ fn ranked(
 ) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
     let mut all: Vec<Arc<dyn Transport>> = Vec::new();
     for path in paths {
-        let selection = Selection {
-            interface: path.clone(),
-            ..selection.clone()
-        };
+        let selection = Selection { interface: path.clone(), ..selection.clone() };
         for transport in secured(plan, &selection, min_security)? {
             let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
             all.push(Arc::new(Ranked {
@@ -296,10 +287,7 @@ fn secured(
     } else {
         Some(plan.security.trust.clone())
     };
-    let selection = Selection {
-        trust,
-        ..selection.clone()
-    };
+    let selection = Selection { trust, ..selection.clone() };
     let transports =
         transports_for(&selection).map_err(|error| EstablishmentError::Security(error.to_string()))?;
     let is_alike = |transport: &Arc<dyn Transport>| is_secure_enough(&transport.features(), min_security);
@@ -354,10 +342,7 @@ fn destination(remote: &RemoteEndpoint) -> Result<Destination, EstablishmentErro
 }
 
 fn unreachable(error: &ConnectError) -> EstablishmentError {
-    EstablishmentError::Unreachable {
-        failure: error.failure,
-        why: error.to_string(),
-    }
+    EstablishmentError::Unreachable { failure: error.failure, why: error.to_string() }
 }
 
 /// The addresses of a name.
@@ -395,13 +380,7 @@ pub(super) async fn resolve(
                 return Err(EstablishmentError::Endpoint(why.into()));
             }
         };
-        let with = |address| {
-            RemoteEndpoint {
-                port: Some(port),
-                ..remote.clone()
-            }
-            .with_ip_address(address)
-        };
+        let with = |address| RemoteEndpoint { port: Some(port), ..remote.clone() }.with_ip_address(address);
         remotes.extend(all.into_iter().map(with));
     }
     let network = Network::open()

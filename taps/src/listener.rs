@@ -59,10 +59,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
     for name in plan.remotes.iter().filter_map(|remote| remote.host_name()) {
         named.extend(addresses(name).await?);
     }
-    let admission = Arc::new(Admission {
-        plan: Arc::clone(&plan),
-        named,
-    });
+    let admission = Arc::new(Admission { plan: Arc::clone(&plan), named });
     let (sender, incoming) = mpsc::channel(WAITING);
     let mut listener = Listener {
         incoming,

@@ -12,12 +12,7 @@ use crate::{EstablishmentError, Event};
 
 /// Logs that a transport is there, and with it the Connection.
 pub(super) fn established(about: &About, is_initiated: bool) {
-    let About {
-        transport,
-        local,
-        peer,
-        ..
-    } = about;
+    let About { transport, local, peer, .. } = about;
     let (local, peer) = (local.map(display), peer.map(display));
     debug!(transport, local, peer, is_initiated, "established");
 }

@@ -35,10 +35,7 @@ impl Preconnection {
     /// One without endpoints, with default properties.
     #[must_use]
     pub fn new(security: SecurityParameters) -> Preconnection {
-        Preconnection {
-            security,
-            ..Preconnection::default()
-        }
+        Preconnection { security, ..Preconnection::default() }
     }
 
     /// With another local endpoint.

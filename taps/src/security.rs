@@ -59,10 +59,7 @@ impl SecurityParameters {
     /// No protection at all (NewDisabledSecurityParameters).
     #[must_use]
     pub fn disabled() -> SecurityParameters {
-        SecurityParameters {
-            mode: Mode::Disabled,
-            ..SecurityParameters::default()
-        }
+        SecurityParameters { mode: Mode::Disabled, ..SecurityParameters::default() }
     }
 
     /// Unauthenticated protection where the peer has it, else none

@@ -160,12 +160,7 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
         let wants = framed(trusts).with_remote(there.with_protocol(transport));
         // The kernel has 10.77.0.1 there.
         let setup = Setup::new("packet:wlan0".parse()?, parse_address("10.77.0.9/24")?);
-        let described = Stack {
-            program: "tcp".into(),
-            params: Vec::new(),
-            engine: None,
-            setup,
-        };
+        let described = Stack { program: "tcp".into(), params: Vec::new(), engine: None, setup };
         let client = async {
             let stack = described.start()?;
             let mut wants = wants.with_stack(stack.clone());

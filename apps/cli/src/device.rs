@@ -261,12 +261,7 @@ impl StackArgs {
             buffer: self.buffer.map(|bytes| bytes.0),
         };
         let (program, params, engine) = (self.program.clone(), self.params.clone(), self.engine.engine);
-        Ok(Some(Stack {
-            program,
-            params,
-            engine,
-            setup,
-        }))
+        Ok(Some(Stack { program, params, engine, setup }))
     }
 
     /// What each option allows by itself, and both together do not.

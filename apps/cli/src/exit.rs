@@ -20,26 +20,17 @@ pub(crate) type Outcome = Result<(), Exit>;
 impl Exit {
     /// What was checked is not so: a program with errors, a run that broke its promise.
     pub(crate) fn failed(message: impl Display) -> Exit {
-        Exit {
-            code: 1,
-            message: message.to_string(),
-        }
+        Exit { code: 1, message: message.to_string() }
     }
 
     /// This code, about what was printed already.
     pub(crate) fn reported(code: u8) -> Exit {
-        Exit {
-            code,
-            message: String::new(),
-        }
+        Exit { code, message: String::new() }
     }
 
     /// A signal has ended the command: 128 and its number, as shells count.
     pub(crate) fn interrupted(signal: &str, number: u8) -> Exit {
-        Exit {
-            code: 128 + number,
-            message: format!("ended by {signal}"),
-        }
+        Exit { code: 128 + number, message: format!("ended by {signal}") }
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -53,34 +44,22 @@ impl Exit {
 
     /// A wrong combination of arguments.
     pub(crate) fn usage(message: impl Display) -> Exit {
-        Exit {
-            code: 2,
-            message: message.to_string(),
-        }
+        Exit { code: 2, message: message.to_string() }
     }
 
     /// An input file that cannot be read or understood.
     pub(crate) fn input(message: impl Display) -> Exit {
-        Exit {
-            code: 3,
-            message: message.to_string(),
-        }
+        Exit { code: 3, message: message.to_string() }
     }
 
     /// A device, permission or resource of this machine.
     pub(crate) fn environment(message: impl Display) -> Exit {
-        Exit {
-            code: 4,
-            message: message.to_string(),
-        }
+        Exit { code: 4, message: message.to_string() }
     }
 
     /// The network or the peer, whose words may be in the message: it is one line.
     pub(crate) fn network(message: impl Display) -> Exit {
-        Exit {
-            code: 5,
-            message: OneLine(message).to_string(),
-        }
+        Exit { code: 5, message: OneLine(message).to_string() }
     }
 }
 

@@ -26,27 +26,9 @@ struct Signal {
 }
 
 const SIGNALS: [(SignalKind, Signal); 3] = [
-    (
-        SignalKind::interrupt(),
-        Signal {
-            name: "SIGINT",
-            number: 2,
-        },
-    ),
-    (
-        SignalKind::terminate(),
-        Signal {
-            name: "SIGTERM",
-            number: 15,
-        },
-    ),
-    (
-        SignalKind::hangup(),
-        Signal {
-            name: "SIGHUP",
-            number: 1,
-        },
-    ),
+    (SignalKind::interrupt(), Signal { name: "SIGINT", number: 2 }),
+    (SignalKind::terminate(), Signal { name: "SIGTERM", number: 15 }),
+    (SignalKind::hangup(), Signal { name: "SIGHUP", number: 1 }),
 ];
 
 impl Interrupts {

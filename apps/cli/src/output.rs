@@ -111,12 +111,7 @@ struct State {
 
 impl Queue {
     fn new(name: &'static str, json: bool) -> Queue {
-        Queue {
-            name,
-            json,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        }
+        Queue { name, json, state: Mutex::default(), changed: Condvar::new() }
     }
 
     fn push(&self, piece: &[u8]) {
@@ -204,10 +199,7 @@ mod tests {
         let ((go, may), (sender, read)) = (channel(), channel());
         let writer = queue.clone();
         std::thread::spawn(move || {
-            writer.write_to(Reader {
-                go: may,
-                read: sender,
-            });
+            writer.write_to(Reader { go: may, read: sender });
         });
         let line = format!("{}\n", "x".repeat(1023));
         let lines = 3 * QUEUE_BYTES / line.len();

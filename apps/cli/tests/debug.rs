@@ -183,12 +183,7 @@ impl Client {
             .spawn()
             .expect("it runs");
         let out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
-        Client {
-            child,
-            out,
-            sequence: 0,
-            events: Vec::new(),
-        }
+        Client { child, out, sequence: 0, events: Vec::new() }
     }
 
     pub(super) fn read(&mut self) -> Value {

@@ -133,10 +133,7 @@ const NDP: Program = Program {
 
 const PROGRAMS: [Program; 7] = [
     STOP_AND_WAIT,
-    Program {
-        udp: Some(40_000),
-        ..STOP_AND_WAIT
-    },
+    Program { udp: Some(40_000), ..STOP_AND_WAIT },
     Program {
         file: "examples/go-back-n.mtp",
         name: "mtp_go_back_n",
@@ -192,12 +189,7 @@ impl Run {
         std::fs::write(&scenario, text).expect("a file");
         hawser(&["sim", &scenario, "--pcap", &capture]);
         hawser(&["dissector", file.to_str().expect("a path"), "-o", &script]);
-        Run {
-            folder,
-            scenario,
-            capture,
-            script,
-        }
+        Run { folder, scenario, capture, script }
     }
 }
 

@@ -55,12 +55,7 @@ fn place() -> Place {
         ),
     )
     .expect("a file");
-    Place {
-        folder,
-        program,
-        scenario,
-        sweep,
-    }
+    Place { folder, program, scenario, sweep }
 }
 
 impl Place {

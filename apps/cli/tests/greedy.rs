@@ -85,11 +85,7 @@ fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {
             .stderr(Stdio::null())
             .spawn()?,
     );
-    Ok(Served {
-        lab,
-        _server: server,
-        at: SocketAddr::from(([10, 9, 0, 2], 80)),
-    })
+    Ok(Served { lab, _server: server, at: SocketAddr::from(([10, 9, 0, 2], 80)) })
 }
 
 /// Runs clients in the server's host.

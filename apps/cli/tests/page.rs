@@ -57,11 +57,7 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
         match (open.take(), line.strip_prefix("```")) {
             (Some(block), Some(_)) => blocks.push(block),
             (None, Some(info)) => {
-                open = Some(Block {
-                    line: index + 1,
-                    info: info.trim().to_owned(),
-                    text: String::new(),
-                });
+                open = Some(Block { line: index + 1, info: info.trim().to_owned(), text: String::new() });
             }
             (Some(mut block), None) => {
                 block.text += line;

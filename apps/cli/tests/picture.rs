@@ -450,10 +450,7 @@ fn a_pointer_shows_the_line_and_keys_zoom() -> Result<(), Box<dyn std::error::Er
     let page = folder().join("hover.html");
     let scenario = "examples/scenarios/tcp-lossy.toml";
     sim(scenario, &["--html", &page.display().to_string()]);
-    let options = Options {
-        size: (1280, 1500),
-        ..Options::default()
-    };
+    let options = Options { size: (1280, 1500), ..Options::default() };
     let mut browser = Browser::launch(command, &options)?;
     browser.navigate(&served(&page))?;
     browser.wait_until("document.querySelectorAll('#rows tr').length > 10", SOON)?;
@@ -538,13 +535,7 @@ fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::E
         "examples/scenarios/tcp-lossy.toml",
         &["--html", &page.display().to_string()],
     );
-    let mut browser = Browser::launch(
-        command,
-        &Options {
-            size: (1280, 1500),
-            ..Options::default()
-        },
-    )?;
+    let mut browser = Browser::launch(command, &Options { size: (1280, 1500), ..Options::default() })?;
     browser.navigate(&served(&page))?;
     browser.wait_until("document.querySelectorAll('#rows tr').length > 10", SOON)?;
     let text = |id: &str| format!("document.getElementById('{id}').textContent");

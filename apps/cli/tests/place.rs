@@ -49,11 +49,7 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
             directory.display()
         );
         std::fs::write(directory.join("lab.toml"), lab).expect("a file");
-        Place {
-            name,
-            directory,
-            needs,
-        }
+        Place { name, directory, needs }
     }
 
     /// Runs a shell on the phone; none where this machine has no labs, or not what the server calls.

@@ -264,12 +264,7 @@ impl Waiter {
         let first = output.next().expect("a line").expect("text");
         let listening: Value = serde_json::from_str(&first).expect("JSON");
         assert_eq!(listening["event"], "listening", "{first}");
-        Waiter {
-            running,
-            output,
-            address,
-            listening,
-        }
+        Waiter { running, output, address, listening }
     }
 
     fn code(&self) -> &str {

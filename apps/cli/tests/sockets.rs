@@ -77,10 +77,7 @@ impl Place {
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a line");
-        let server = Running {
-            process,
-            _output: output,
-        };
+        let server = Running { process, _output: output };
         let message: Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(message["listening"], at);
         server
@@ -233,10 +230,7 @@ fn a_session_goes_over_quic_lite_through_udp_sockets() {
     let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
     let mut line = String::new();
     output.read_line(&mut line).expect("a line");
-    let _waiting = Running {
-        process,
-        _output: output,
-    };
+    let _waiting = Running { process, _output: output };
     let message: Value = serde_json::from_str(&line).expect("JSON");
     let addresses = message["addresses"].as_array().expect("addresses");
     assert!(addresses.contains(&at.clone().into()), "{line}");

@@ -49,11 +49,7 @@ impl Controls for Network {
 }
 
 fn stage() -> Stage {
-    let path = |id: &str, name: &str| Path {
-        id: id.into(),
-        name: name.into(),
-        mbit_per_second: 10.0,
-    };
+    let path = |id: &str, name: &str| Path { id: id.into(), name: name.into(), mbit_per_second: 10.0 };
     let feed = Feed::new(Plan {
         title: "A page under test".into(),
         about: "Two paths of 10 Mbit/s".into(),
@@ -62,20 +58,14 @@ fn stage() -> Stage {
             Switch::new("sctp", "SCTP", "UDP port 9899", true),
             Switch::new("stuck", "Stuck", "it never moves", true),
         ],
-        setups: vec![Setup {
-            id: "sctp".into(),
-            name: "SCTP or TCP".into(),
-        }],
+        setups: vec![Setup { id: "sctp".into(), name: "SCTP or TCP".into() }],
         sizes_mib: vec![1, 16],
         hints: vec!["curl --proxy socks5h://127.0.0.1:1080 http://server/1".into()],
     });
     let orders: Arc<Mutex<Vec<String>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let network = Network {
-        feed: feed.clone(),
-        orders: Arc::clone(&orders),
-    };
+    let network = Network { feed: feed.clone(), orders: Arc::clone(&orders) };
     let page = Dashboard::new(listener, feed.clone(), Arc::new(network)).expect("a page");
     let url = page.url();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -84,13 +74,7 @@ fn stage() -> Stage {
         .build();
     let runtime = runtime.expect("a runtime");
     runtime.spawn(page.serve(std::future::pending()));
-    Stage {
-        url,
-        address,
-        feed,
-        orders,
-        _runtime: runtime,
-    }
+    Stage { url, address, feed, orders, _runtime: runtime }
 }
 
 /// Sends these bytes; returns the code of the answer and all of it.
@@ -229,10 +213,7 @@ fn orders_come_from_the_page_alone() {
 fn the_page_is_for_this_host_alone() {
     let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
     let feed = Feed::new(Plan::default());
-    let network = Network {
-        feed: feed.clone(),
-        orders: Arc::default(),
-    };
+    let network = Network { feed: feed.clone(), orders: Arc::default() };
     let error = Dashboard::new(listener, feed, Arc::new(network))
         .err()
         .expect("a refusal");
@@ -251,23 +232,15 @@ fn play(feed: &Feed) {
         interface: interface.into(),
     };
     let report = |request: u64, ms: u64, what: What| {
-        feed.reported(
-            request,
-            &Report {
-                after: Duration::from_millis(ms),
-                what,
-            },
-        );
+        feed.reported(request, &Report { after: Duration::from_millis(ms), what });
     };
     let (sctp, tcp) = (
         candidate("sctp", "10.77.0.2:80", ""),
         candidate("tcp", "10.77.0.2:80", ""),
     );
     let six = candidate("tcp", "[fd77::2]:80", "wlan0");
-    let started = |candidate: &Description, known: &'static str| What::Started {
-        candidate: candidate.clone(),
-        known,
-    };
+    let started =
+        |candidate: &Description, known: &'static str| What::Started { candidate: candidate.clone(), known };
     let won = |candidate: &Description, ms: u64| What::Won {
         candidate: candidate.clone(),
         took: Duration::from_millis(ms),
@@ -277,9 +250,7 @@ fn play(feed: &Feed) {
         failure: Failure::Refused,
         why: "refused".into(),
     };
-    let cancelled = What::Cancelled {
-        candidate: sctp.clone(),
-    };
+    let cancelled = What::Cancelled { candidate: sctp.clone() };
     feed.asked(1, "server:80");
     report(1, 2, started(&sctp, "unknown"));
     report(1, 252, started(&six, "unknown"));

@@ -60,10 +60,7 @@ impl Clients {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let bad = |why: &str| ClientsError {
-                line: number + 1,
-                why: why.to_owned(),
-            };
+            let bad = |why: &str| ClientsError { line: number + 1, why: why.to_owned() };
             let mut words = line.split_ascii_whitespace();
             let (Some(name), Some(digest), None) = (words.next(), words.next(), words.next()) else {
                 return Err(bad(

@@ -73,11 +73,7 @@ impl Limits {
             send_memory: 16 << 20,
             ..Config::default()
         };
-        AcceptorConfig {
-            session,
-            sessions: self.sessions,
-            ..AcceptorConfig::default()
-        }
+        AcceptorConfig { session, sessions: self.sessions, ..AcceptorConfig::default() }
     }
 }
 
@@ -162,10 +158,7 @@ impl Counts {
             let gone = client.sessions.iter().position(|seat| (seat.is_gone)())?;
             client.sessions.remove(gone).is_taken.notify_one();
         }
-        let seat = Arc::new(Seat {
-            is_gone: Box::new(is_gone),
-            is_taken: Notify::new(),
-        });
+        let seat = Arc::new(Seat { is_gone: Box::new(is_gone), is_taken: Notify::new() });
         client.sessions.push(seat.clone());
         Some(Place {
             clients: self.clients.clone(),
@@ -179,9 +172,7 @@ impl Counts {
     pub(crate) fn stream(&self, place: &Place) -> Option<StreamPlace> {
         let own = place.streams.clone().try_acquire_owned().ok()?;
         let of_all = self.streams.clone().try_acquire_owned().ok()?;
-        Some(StreamPlace {
-            _places: [own, of_all],
-        })
+        Some(StreamPlace { _places: [own, of_all] })
     }
 }
 
@@ -221,10 +212,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_whose_client_is_gone_makes_room_at_the_limit() {
         use std::sync::atomic::{AtomicBool, Ordering};
-        let counts = Counts::new(&Limits {
-            sessions_per_client: 2,
-            ..Limits::default()
-        });
+        let counts = Counts::new(&Limits { sessions_per_client: 2, ..Limits::default() });
         let alice = Arc::from("alice");
         let gone = Arc::new(AtomicBool::new(false));
         let is_gone = gone.clone();

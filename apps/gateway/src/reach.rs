@@ -45,10 +45,7 @@ pub(crate) struct Unreached {
 
 impl Unreached {
     fn new(reply: Reply, why: impl ToString) -> Unreached {
-        Unreached {
-            reply,
-            why: why.to_string(),
-        }
+        Unreached { reply, why: why.to_string() }
     }
 }
 
@@ -112,10 +109,7 @@ impl<'a> Contest<'a> {
                 Question::Service => questions.service += 1,
             }
         }
-        let request = Request {
-            deadline: rules.limit,
-            ..Request::default()
-        };
+        let request = Request { deadline: rules.limit, ..Request::default() };
         Contest {
             destination,
             rules,
@@ -186,10 +180,7 @@ impl<'a> Contest<'a> {
         let records = match answer.result {
             Ok(records) => records,
             Err(error) => {
-                return Event::Missing {
-                    question,
-                    why: error.failure(),
-                };
+                return Event::Missing { question, why: error.failure() };
             }
         };
         let mut candidates = Vec::new();
@@ -216,14 +207,8 @@ impl<'a> Contest<'a> {
             }
         }
         match candidates.is_empty() {
-            true => Event::Missing {
-                question,
-                why: Failure::Prohibited,
-            },
-            false => Event::Found {
-                question: Some(question),
-                candidates,
-            },
+            true => Event::Missing { question, why: Failure::Prohibited },
+            false => Event::Found { question: Some(question), candidates },
         }
     }
 

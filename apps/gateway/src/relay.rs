@@ -85,13 +85,7 @@ where
         () = idle => End::Idle,
         () = stop => End::ByClient,
     };
-    (
-        end,
-        Carried {
-            up: up.bytes(),
-            down: down.bytes(),
-        },
-    )
+    (end, Carried { up: up.bytes(), down: down.bytes() })
 }
 
 enum Broken {
@@ -138,11 +132,7 @@ struct Meter {
 
 impl Meter {
     fn new(began: Instant) -> Meter {
-        Meter {
-            began,
-            bytes: AtomicU64::new(0),
-            last: AtomicU64::new(0),
-        }
+        Meter { began, bytes: AtomicU64::new(0), last: AtomicU64::new(0) }
     }
 
     fn moved(&self, bytes: usize) {

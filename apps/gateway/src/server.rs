@@ -100,27 +100,15 @@ impl Display for Event {
         match self {
             Event::Accepted { client } => write!(f, "{client}: a session was accepted"),
             Event::Refused { why } => write!(f, "a session was refused: {why}"),
-            Event::Connected {
-                client,
-                destination,
-                address,
-            } => write!(f, "{client}: {destination} at {address}"),
-            Event::Denied {
-                client,
-                destination,
-                reply,
-                why,
-            } => {
+            Event::Connected { client, destination, address } => {
+                write!(f, "{client}: {destination} at {address}")
+            }
+            Event::Denied { client, destination, reply, why } => {
                 let destination = destination.as_ref().map(ToString::to_string);
                 let place = destination.as_deref().unwrap_or("a request");
                 write!(f, "{client}: {place} was denied ({}): {why}", reply.code())
             }
-            Event::Ended {
-                client,
-                destination,
-                carried,
-                ..
-            } => {
+            Event::Ended { client, destination, carried, .. } => {
                 let Carried { up, down } = carried;
                 write!(f, "{client}: {destination} has ended: {up} bytes up, {down} down")
             }
@@ -269,9 +257,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
         }
     };
     drop(unproven);
-    shared.report(Event::Accepted {
-        client: client.clone(),
-    });
+    shared.report(Event::Accepted { client: client.clone() });
     let visit = Visit {
         shared: shared.clone(),
         client: client.clone(),
@@ -407,9 +393,7 @@ impl Visit {
 
     /// One stream: its request, its connection, its bytes.
     async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
-        let Shared {
-            config, own, nat64, ..
-        } = &*self.shared;
+        let Shared { config, own, nat64, .. } = &*self.shared;
         let limits = &config.limits;
         let request = match timeout(limits.request_timeout, Request::read(&mut stream)).await {
             Ok(Ok(request)) => request,
@@ -445,11 +429,8 @@ impl Visit {
         };
         if let Ok(address) = onwards.peer_addr() {
             let (client, destination) = (self.client.clone(), destination.clone());
-            self.shared.report(Event::Connected {
-                client,
-                destination,
-                address,
-            });
+            self.shared
+                .report(Event::Connected { client, destination, address });
         }
         // Small writes are the client's matter; they are not held back once more here.
         let _ = onwards.set_nodelay(true);
@@ -467,12 +448,8 @@ impl Visit {
             let _ = onwards.set_zero_linger();
             let _ = stream.reset(RESET);
         }
-        self.shared.report(Event::Ended {
-            client: self.client.clone(),
-            destination,
-            carried,
-            end,
-        });
+        self.shared
+            .report(Event::Ended { client: self.client.clone(), destination, carried, end });
     }
 
     async fn refuse(
@@ -492,11 +469,7 @@ impl Visit {
     }
 
     fn deny(&self, destination: Option<Destination>, reply: Reply, why: String) {
-        self.shared.report(Event::Denied {
-            client: self.client.clone(),
-            destination,
-            reply,
-            why,
-        });
+        self.shared
+            .report(Event::Denied { client: self.client.clone(), destination, reply, why });
     }
 }

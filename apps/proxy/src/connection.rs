@@ -34,10 +34,7 @@ impl Front {
             _ => tracing::debug!(request, "{what}"),
         }
         if let Some(observer) = &self.settings.observer {
-            observer(Event {
-                request,
-                what: What::Own(what),
-            });
+            observer(Event { request, what: What::Own(what) });
         }
     }
 
@@ -66,13 +63,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn rejected(&self, why: impl Into<String>) {
-        self.front.publish(
-            None,
-            Own::Rejected {
-                client: self.address,
-                why: why.into(),
-            },
-        );
+        self.front
+            .publish(None, Own::Rejected { client: self.address, why: why.into() });
     }
 
     /// Numbers and reports a request.
@@ -82,16 +74,9 @@ impl Client {
         let destination = destination.to_string();
         self.front.publish(
             Some(number),
-            Own::Asked {
-                client: self.address,
-                protocol,
-                destination,
-            },
+            Own::Asked { client: self.address, protocol, destination },
         );
-        Asked {
-            front: Arc::clone(&self.front),
-            number,
-        }
+        Asked { front: Arc::clone(&self.front), number }
     }
 }
 
@@ -137,10 +122,7 @@ impl Asked {
                 learner(report.clone());
             }
             if let Some(observer) = &observer {
-                observer(Event {
-                    request: Some(number),
-                    what: What::Race(report),
-                });
+                observer(Event { request: Some(number), what: What::Race(report) });
             }
         }))
     }
@@ -150,21 +132,11 @@ impl Asked {
     }
 
     pub(crate) fn closed(&self, candidate: Description, relayed: Relayed, began: Instant) {
-        let Relayed {
-            sent,
-            received,
-            error,
-        } = relayed;
+        let Relayed { sent, received, error } = relayed;
         let (seconds, error) = (
             began.elapsed().as_secs_f64(),
             error.map(|error| error.to_string()),
         );
-        self.publish(Own::Closed {
-            candidate,
-            sent,
-            received,
-            seconds,
-            error,
-        });
+        self.publish(Own::Closed { candidate, sent, received, seconds, error });
     }
 }

@@ -35,9 +35,7 @@ impl Credential {
         if !is_good(user) || !is_good(password) {
             return Err(BadCredential::Length);
         }
-        Ok(Credential {
-            digest: digest(user.as_bytes(), password.as_bytes()),
-        })
+        Ok(Credential { digest: digest(user.as_bytes(), password.as_bytes()) })
     }
 
     /// Whether it is this one. It takes as long for any that is not.

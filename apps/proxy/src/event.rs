@@ -130,11 +130,7 @@ impl Display for Own {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let words = match self {
             Own::Listening { address } => format!("listening on {address}"),
-            Own::Asked {
-                client,
-                protocol,
-                destination,
-            } => {
+            Own::Asked { client, protocol, destination } => {
                 format!("{client} asks for {destination} by {protocol:?}")
             }
             Own::Ranked { candidates } => {
@@ -142,13 +138,7 @@ impl Display for Own {
                 format!("the policy: {}", words.join(", "))
             }
             Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
-            Own::Closed {
-                candidate,
-                sent,
-                received,
-                seconds,
-                error,
-            } => {
+            Own::Closed { candidate, sent, received, seconds, error } => {
                 let error = error
                     .as_ref()
                     .map_or_else(String::new, |error| format!(": {error}"));
@@ -157,13 +147,7 @@ impl Display for Own {
                 )
             }
             Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
-            Own::Dissociated {
-                client,
-                sent,
-                received,
-                dropped,
-                seconds,
-            } => format!(
+            Own::Dissociated { client, sent, received, dropped, seconds } => format!(
                 "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
             ),
             Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
@@ -178,13 +162,7 @@ impl Display for Own {
 }
 
 fn ranked(candidate: &Ranked) -> String {
-    let Ranked {
-        transport,
-        interface,
-        family,
-        score,
-        ..
-    } = candidate;
+    let Ranked { transport, interface, family, score, .. } = candidate;
     let over = if interface.is_empty() {
         String::new()
     } else {

@@ -87,11 +87,7 @@ pub(crate) async fn relay(
             Some(error)
         }
     };
-    Relayed {
-        sent: sent.into_inner(),
-        received: received.into_inner(),
-        error,
-    }
+    Relayed { sent: sent.into_inner(), received: received.into_inner(), error }
 }
 
 /// One direction, until its end, which is passed on.

@@ -72,16 +72,8 @@ impl Proxy {
             addresses.push(listener.local_addr().map_err(failed)?);
             listeners.push(listener);
         }
-        let front = Arc::new(Front {
-            settings,
-            racer,
-            requests: AtomicU64::new(0),
-        });
-        Ok(Proxy {
-            front,
-            listeners,
-            addresses,
-        })
+        let front = Arc::new(Front { settings, racer, requests: AtomicU64::new(0) });
+        Ok(Proxy { front, listeners, addresses })
     }
 
     /// The same, and it takes clients from this listener as well: one that somebody else has opened, perhaps in
@@ -90,10 +82,7 @@ impl Proxy {
     /// # Errors
     /// As for [`Proxy::bind`].
     pub fn and_at(mut self, listener: std::net::TcpListener) -> Result<Proxy, BindError> {
-        let failed = |error| BindError::System {
-            address: SocketAddr::from(([0; 4], 0)),
-            error,
-        };
+        let failed = |error| BindError::System { address: SocketAddr::from(([0; 4], 0)), error };
         let address = listener.local_addr().map_err(failed)?;
         if !address.ip().to_canonical().is_loopback() && self.front.settings.credential.is_none() {
             return Err(BindError::Open(address));
@@ -115,11 +104,7 @@ impl Proxy {
     /// Serves until `stop` is ready. Then nothing is accepted any more; what is under way may go on
     /// for [`crate::Limits::drain`], and is broken off after it.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Proxy {
-            front,
-            listeners,
-            addresses,
-        } = self;
+        let Proxy { front, listeners, addresses } = self;
         for address in addresses {
             front.publish(None, Own::Listening { address });
         }
@@ -168,12 +153,7 @@ impl Proxy {
             }
         }
         drop(listeners);
-        front.publish(
-            None,
-            Own::Stopping {
-                connections: clients.len(),
-            },
-        );
+        front.publish(None, Own::Stopping { connections: clients.len() });
         // Nobody listens when no client is left.
         let _ = stopping.send(true);
         let drained = async { while clients.join_next().await.is_some() {} };

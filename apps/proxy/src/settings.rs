@@ -95,14 +95,7 @@ impl Default for Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings {
-            listen,
-            choice,
-            profile,
-            deadline,
-            limits,
-            ..
-        } = self;
+        let Settings { listen, choice, profile, deadline, limits, .. } = self;
         f.debug_struct("Settings")
             .field("listen", listen)
             .field("choice", choice)

@@ -208,10 +208,7 @@ fn on_prepared_stage(
     let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
     let log = Arc::clone(&reported);
     let observer = Arc::new(move |event| log.lock().push(event));
-    let settings = Settings {
-        observer: Some(observer),
-        ..settings
-    };
+    let settings = Settings { observer: Some(observer), ..settings };
     let (ready, is_ready) = std::sync::mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     std::thread::scope(|scope| {
@@ -285,10 +282,7 @@ fn slow_names_cost_their_delay() -> TestResult {
 fn every_profile_connects() -> TestResult {
     for profile in Profile::ALL {
         on_stage(
-            Settings {
-                profile: profile.clone(),
-                ..Settings::default()
-            },
+            Settings { profile: profile.clone(), ..Settings::default() },
             |place| {
                 for name in ["plain.example", "dead6.example"] {
                     let (output, took) = place.curl("socks5h", &[&format!("http://{name}:8080/")])?;
@@ -308,10 +302,7 @@ fn every_profile_connects() -> TestResult {
 
 fn failures_have_their_codes() -> TestResult {
     on_stage(
-        Settings {
-            deadline: Duration::from_secs(2),
-            ..Settings::default()
-        },
+        Settings { deadline: Duration::from_secs(2), ..Settings::default() },
         |place| {
             for (url, reply, status) in [
                 ("http://plain.example:81/", "(5)", "502"),
@@ -384,32 +375,26 @@ fn candidates_keep_to_their_interface() -> TestResult {
 fn https_records_lead_to_other_endpoints() -> TestResult {
     for profile in [Profile::VERSION3, Profile::RFC8305] {
         let name = profile.name.clone();
-        on_stage(
-            Settings {
-                profile,
-                ..Settings::default()
-            },
-            |place| {
-                for (url, endpoint) in [
-                    ("http://moved.example:443/", "10.77.0.2:8443"),
-                    ("http://apex.example:443/", "10.77.0.2:443"),
-                ] {
-                    let (output, took) = place.curl("socks5h", &[url])?;
-                    hello(&output);
-                    let won = place.events("won");
-                    assert_eq!(
-                        won.last().ok_or("nobody won")?["remote"],
-                        endpoint,
-                        "{name}: {url}"
-                    );
-                    assert!(took < Duration::from_millis(1200), "{name}: {url}: {took:?}");
-                }
-                // A tunnel to another port may be for anything.
-                let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
+        on_stage(Settings { profile, ..Settings::default() }, |place| {
+            for (url, endpoint) in [
+                ("http://moved.example:443/", "10.77.0.2:8443"),
+                ("http://apex.example:443/", "10.77.0.2:443"),
+            ] {
+                let (output, took) = place.curl("socks5h", &[url])?;
                 hello(&output);
-                Ok(())
-            },
-        )?;
+                let won = place.events("won");
+                assert_eq!(
+                    won.last().ok_or("nobody won")?["remote"],
+                    endpoint,
+                    "{name}: {url}"
+                );
+                assert!(took < Duration::from_millis(1200), "{name}: {url}: {took:?}");
+            }
+            // A tunnel to another port may be for anything.
+            let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
+            hello(&output);
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -419,10 +404,7 @@ fn https_records_lead_to_other_endpoints() -> TestResult {
 fn own_addresses_wait_for_the_endpoints_of_records() -> TestResult {
     for profile in [Profile::VERSION3, Profile::RFC8305, Profile::NEAT] {
         let name = profile.name.clone();
-        let settings = Settings {
-            profile,
-            ..Settings::default()
-        };
+        let settings = Settings { profile, ..Settings::default() };
         let alias = |lab: &Lab| -> TestResult {
             for (host, address) in [
                 ("server", "address add 192.0.2.9/32 dev lo"),

@@ -90,15 +90,9 @@ mod tests {
 
     #[test]
     fn probe_timeout_has_a_floor_below_the_deviation() {
-        let quiet = Statistics {
-            srtt: Duration::from_millis(20),
-            ..Statistics::default()
-        };
+        let quiet = Statistics { srtt: Duration::from_millis(20), ..Statistics::default() };
         assert_eq!(quiet.probe_timeout(), Duration::from_millis(70));
-        let shaky = Statistics {
-            rttvar: Duration::from_millis(10),
-            ..quiet
-        };
+        let shaky = Statistics { rttvar: Duration::from_millis(10), ..quiet };
         assert_eq!(shaky.probe_timeout(), Duration::from_millis(100));
     }
 

@@ -34,12 +34,7 @@ pub struct MtpOptions {
 
 impl Default for MtpOptions {
     fn default() -> Self {
-        Self {
-            nagle: false,
-            idle_timeout: None,
-            not_sent: 16_384,
-            max_segment: None,
-        }
+        Self { nagle: false, idle_timeout: None, not_sent: 16_384, max_segment: None }
     }
 }
 
@@ -61,11 +56,7 @@ impl MtpOptions {
         };
         known(stream.set_user_timeout(Some(timeout)))?;
         let probe = (timeout / 4).max(Duration::from_secs(1));
-        let keepalive = Keepalive {
-            idle: probe,
-            interval: probe,
-            count: 3,
-        };
+        let keepalive = Keepalive { idle: probe, interval: probe, count: 3 };
         known(stream.set_keepalive(Some(keepalive)))
     }
 }
@@ -92,9 +83,7 @@ pub struct MtpStack {
 
 impl fmt::Debug for MtpStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MtpStack {
-            transport, interface, ..
-        } = self;
+        let MtpStack { transport, interface, .. } = self;
         f.debug_struct("MtpStack")
             .field("transport", transport)
             .field("interface", interface)
@@ -168,16 +157,8 @@ impl MtpStack {
         tls: Option<TlsServer>,
     ) -> Result<MtpListener, OpenError> {
         let listener = self.network.listen_with(address, BACKLOG, &options.first());
-        let listener = listener.map_err(|error| OpenError::Listen {
-            local: address,
-            error,
-        })?;
-        Ok(MtpListener {
-            listener,
-            stack: self.clone(),
-            options,
-            tls,
-        })
+        let listener = listener.map_err(|error| OpenError::Listen { local: address, error })?;
+        Ok(MtpListener { listener, stack: self.clone(), options, tls })
     }
 }
 

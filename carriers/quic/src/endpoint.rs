@@ -132,11 +132,7 @@ impl QuicEndpoint {
         };
         let index = options.interface.as_deref().and_then(index_of);
         let endpoint = bind(local.unwrap_or(any), &options, None)?;
-        Ok(Self {
-            endpoint,
-            options,
-            index,
-        })
+        Ok(Self { endpoint, options, index })
     }
 
     /// Whether its interface has gone, even if there is another one of that name: the kernel binds a
@@ -226,10 +222,7 @@ impl QuicListener {
         let crypto = QuicServerConfig::try_from(tls)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(options.transport(BEFORE_PROOF.min(options.receive_window), 1)?);
-        Ok(Self {
-            endpoint: bind(address, &options, Some(config))?,
-            options,
-        })
+        Ok(Self { endpoint: bind(address, &options, Some(config))?, options })
     }
 
     /// Where it listens.
@@ -331,10 +324,7 @@ fn bind(
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if let Some(interface) = &options.interface {
         let bound = socket.bind_device(Some(interface.as_bytes()));
-        bound.map_err(|error| OpenError::Interface {
-            interface: interface.clone(),
-            error,
-        })?;
+        bound.map_err(|error| OpenError::Interface { interface: interface.clone(), error })?;
     }
     // More than the system allows is cut by the system.
     socket.set_recv_buffer_size(BUFFERS)?;
@@ -344,10 +334,7 @@ fn bind(
     }
     socket.set_nonblocking(true)?;
     let bound = socket.bind(&address.into());
-    bound.map_err(|error| OpenError::Local {
-        local: address,
-        error,
-    })?;
+    bound.map_err(|error| OpenError::Local { local: address, error })?;
     let runtime = quinn::default_runtime().ok_or_else(|| io::Error::other("no tokio runtime is running"))?;
     Ok(Endpoint::new(
         EndpointConfig::default(),

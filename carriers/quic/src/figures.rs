@@ -102,11 +102,7 @@ impl ControllerFactory for ObservedFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = self.inner.clone().build(now, current_mtu);
         let tolerance = self.is_tolerant.then(Tolerance::default);
-        Box::new(Observed {
-            inner,
-            tolerance,
-            figures: Arc::default(),
-        })
+        Box::new(Observed { inner, tolerance, figures: Arc::default() })
     }
 }
 
@@ -213,11 +209,7 @@ impl Controller for Observed {
 
     fn clone_box(&self) -> Box<dyn Controller> {
         let (tolerance, figures) = (self.tolerance.clone(), self.figures.clone());
-        Box::new(Self {
-            inner: self.inner.clone_box(),
-            tolerance,
-            figures,
-        })
+        Box::new(Self { inner: self.inner.clone_box(), tolerance, figures })
     }
 
     fn initial_window(&self) -> u64 {

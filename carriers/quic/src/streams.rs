@@ -30,12 +30,7 @@ impl QuicConnection {
         interface: Option<String>,
         widens_to: Option<VarInt>,
     ) -> Self {
-        Self {
-            connection,
-            local,
-            interface,
-            widens_to,
-        }
+        Self { connection, local, interface, widens_to }
     }
 
     /// What it is.
@@ -56,35 +51,20 @@ impl QuicConnection {
     /// Opens a stream. The peer learns of it with its first byte.
     pub async fn open(&self) -> Result<QuicStream, Broken> {
         let (send, receive) = self.connection.open_bi().await.map_err(self.broken())?;
-        Ok(QuicStream {
-            connection: self.clone(),
-            send,
-            receive,
-            stopped: None,
-        })
+        Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
     }
 
     /// The next stream that the peer opens.
     pub async fn accept(&self) -> Result<QuicStream, Broken> {
         let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
-        Ok(QuicStream {
-            connection: self.clone(),
-            send,
-            receive,
-            stopped: None,
-        })
+        Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
     }
 
     /// Waits for the one stream of a session's carrier, for as long as the connection lives: whoever
     /// calls it bounds that.
     pub async fn into_carrier(self) -> Result<QuicCarrier, Broken> {
         let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
-        let Self {
-            connection,
-            local,
-            interface,
-            widens_to,
-        } = self;
+        let Self { connection, local, interface, widens_to } = self;
         Ok(QuicCarrier::new(
             connection, send, receive, local, interface, widens_to,
         ))

@@ -36,10 +36,7 @@ struct Line {
 }
 
 const RATE: f64 = 20e6;
-const CLEAN: Line = Line {
-    name: "20 ms",
-    rules: "delay = \"10ms\", queue = 100_000",
-};
+const CLEAN: Line = Line { name: "20 ms", rules: "delay = \"10ms\", queue = 100_000" };
 const DEEP: Line = Line {
     name: "20 ms, a queue of 400 ms",
     rules: "delay = \"10ms\", queue = 1_000_000",
@@ -112,10 +109,7 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
     let (client, server) = (lab.host("client")?.handle(), lab.host("server")?.handle());
     let to = lab.host("server")?.ipv4().ok_or("no address")?;
     let (over, tcp) = (AtomicBool::new(false), AtomicU64::new(0));
-    let options = || QuicOptions {
-        congestion,
-        ..QuicOptions::default()
-    };
+    let options = || QuicOptions { congestion, ..QuicOptions::default() };
     let listener = lab
         .host("server")?
         .run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 5001)))??;
@@ -192,11 +186,7 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
         let quic = loading.join().map_err(|_| "the client panicked")??;
         let tcp = tcp.load(Ordering::Relaxed) as f64 * 8.0 / lasts.as_secs_f64();
         serving.join().map_err(|_| "the server panicked")??;
-        Ok(Rates {
-            quic,
-            tcp,
-            queue: waiting / f64::max(samples, 1.0),
-        })
+        Ok(Rates { quic, tcp, queue: waiting / f64::max(samples, 1.0) })
     })
 }
 

@@ -192,13 +192,9 @@ impl Carrier for SctpCarrier {
         if !self.aborted {
             self.aborted = true;
             // Without a process there is nothing left to abort.
-            let _ = self.process.order(
-                Order::End {
-                    id: self.id,
-                    at_once: true,
-                },
-                None,
-            );
+            let _ = self
+                .process
+                .order(Order::End { id: self.id, at_once: true }, None);
         }
     }
 }

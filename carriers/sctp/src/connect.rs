@@ -36,10 +36,7 @@ impl Stack {
     ) -> Result<SctpCarrier, SctpError> {
         check(peers, locals)?;
         let (id, stream, theirs, remote) = self.process.expect()?;
-        let mut attempt = Attempt {
-            process: &self.process,
-            id: Some(id),
-        };
+        let mut attempt = Attempt { process: &self.process, id: Some(id) };
         let order = Order::Connect {
             id,
             peers: peers.into(),
@@ -57,10 +54,7 @@ impl Stack {
         };
         let answer = first(handshake, unanswered);
         match tokio::time::timeout(limit, answer).await {
-            Err(_) => Err(SctpError::TimedOut {
-                peers: peers.into(),
-                limit,
-            }),
+            Err(_) => Err(SctpError::TimedOut { peers: peers.into(), limit }),
             Ok(Err(fault)) => Err(fault.about(peers)),
             Ok(Ok(())) => {
                 attempt.id = None;

@@ -137,29 +137,14 @@ impl Fault {
     /// The error for the caller, who wanted these peers.
     pub(crate) fn about(self, peers: &[SocketAddr]) -> SctpError {
         let error = io::Error::from_raw_os_error;
-        let refused = |what| SctpError::Refused {
-            peers: peers.into(),
-            what,
-        };
+        let refused = |what| SctpError::Refused { peers: peers.into(), what };
         match self {
-            Self::NoLibrary(reason) => SctpError::NoLibrary {
-                library: FILE,
-                reason,
-            },
+            Self::NoLibrary(reason) => SctpError::NoLibrary { library: FILE, reason },
             Self::Start(reason) => SctpError::Start(reason),
-            Self::Local {
-                addresses,
-                error: number,
-            } => SctpError::Local {
-                addresses,
-                error: error(number),
-            },
+            Self::Local { addresses, error: number } => SctpError::Local { addresses, error: error(number) },
             Self::Refused => refused("it answered no, or no process has its port"),
             Self::Aborted => refused("it aborted the handshake"),
-            Self::Unreachable(number) => SctpError::Unreachable {
-                peers: peers.into(),
-                error: error(number),
-            },
+            Self::Unreachable(number) => SctpError::Unreachable { peers: peers.into(), error: error(number) },
             Self::Gone => SctpError::Gone,
             Self::Other(number) => SctpError::Other(error(number)),
         }

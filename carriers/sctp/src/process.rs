@@ -77,11 +77,7 @@ impl Process {
             addresses: sockets.addresses.clone(),
         };
         let setup = serde_json::to_string(&setup).map_err(|error| SctpError::Start(error.to_string()))?;
-        let shared = Arc::new(Shared {
-            sockets,
-            setup,
-            table: Mutex::default(),
-        });
+        let shared = Arc::new(Shared { sockets, setup, table: Mutex::default() });
         let (begun, result) = sync_channel(1);
         let supervised = shared.clone();
         std::thread::Builder::new()

@@ -50,12 +50,7 @@ pub(crate) enum Order {
         options: SctpOptions,
     },
     /// Listen.
-    Listen {
-        id: u64,
-        addresses: Vec<IpAddr>,
-        port: u16,
-        options: SctpOptions,
-    },
+    Listen { id: u64, addresses: Vec<IpAddr>, port: u16, options: SctpOptions },
     /// Use this number and the descriptor for the next association of a listener.
     Offer { listener: u64, id: u64 },
     /// End this direction of an association, after what was written and the end of the stream.

@@ -66,10 +66,7 @@ impl Stack {
     /// Those of [`Stack::open`].
     pub fn bind(addresses: &[IpAddr], udp_port: u16) -> Result<Self, SctpError> {
         if let Some(reason) = ABSENT.get().cloned() {
-            return Err(SctpError::NoLibrary {
-                library: FILE,
-                reason,
-            });
+            return Err(SctpError::NoLibrary { library: FILE, reason });
         }
         let (sockets, udp_port) = udp::open(addresses, udp_port)?;
         let process = Process::start(sockets, udp_port).inspect_err(|error| {

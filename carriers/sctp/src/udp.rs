@@ -40,10 +40,7 @@ pub(crate) fn open(addresses: &[IpAddr], wanted: u16) -> Result<(Sockets, u16), 
 }
 
 fn open_both(addresses: &[IpAddr], wanted: u16) -> Result<(Sockets, u16), (u16, io::Error)> {
-    let mut sockets = Sockets {
-        addresses: addresses.to_vec(),
-        ..Sockets::default()
-    };
+    let mut sockets = Sockets { addresses: addresses.to_vec(), ..Sockets::default() };
     let mut port = wanted;
     if let Some(ip) = one_of(addresses, IpAddr::is_ipv4, Ipv4Addr::UNSPECIFIED.into()) {
         let socket = bind(ip, port).map_err(|error| (port, error))?;

@@ -74,20 +74,13 @@ mod tests {
 
     #[test]
     fn in_slow_start_the_window_counts() {
-        let start = Statistics {
-            window: 1_000_000,
-            ..fast()
-        };
+        let start = Statistics { window: 1_000_000, ..fast() };
         assert_eq!(Ahead::new().moves_to(&start), Some(1_000_000));
     }
 
     #[test]
     fn a_slow_connection_keeps_the_least() {
-        let slow = Statistics {
-            window: 14_480,
-            rate: 62_500,
-            ..fast()
-        };
+        let slow = Statistics { window: 14_480, rate: 62_500, ..fast() };
         assert_eq!(Ahead::new().moves_to(&slow), None);
         assert_eq!(Ahead(500_000).moves_to(&slow), Some(16_384));
     }
@@ -96,10 +89,7 @@ mod tests {
     fn small_changes_are_left_out_and_there_is_a_limit() {
         let ahead = Ahead(450_000);
         assert_eq!(ahead.moves_to(&fast()), None);
-        let line = Statistics {
-            rate: 1_250_000_000,
-            ..fast()
-        };
+        let line = Statistics { rate: 1_250_000_000, ..fast() };
         assert_eq!(ahead.moves_to(&line), Some(1 << 20));
     }
 }

@@ -64,18 +64,12 @@ pub async fn connect(
         return Ok(finish(full.await?, options));
     }
     debug!(%peer, "a TLS handshake stalls: one with small packets is tried beside it");
-    let kept_small = TcpOptions {
-        max_segment: Some(SMALL_SEGMENT),
-        ..options.clone()
-    };
+    let kept_small = TcpOptions { max_segment: Some(SMALL_SEGMENT), ..options.clone() };
     let small = async { MaybeTls::connect(dial(peer, local, &kept_small).await?, tls, peer).await };
     tokio::pin!(small);
     let by_small = |stream| {
         info!(%peer, "the path loses long packets: its packets are kept small");
-        TcpCarrier {
-            is_kept_small: true,
-            ..finish(stream, &kept_small)
-        }
+        TcpCarrier { is_kept_small: true, ..finish(stream, &kept_small) }
     };
     tokio::select! {
         stream = &mut full => match stream {
@@ -118,11 +112,7 @@ impl TcpListener {
     /// Listens on `address`.
     pub fn open(address: SocketAddr, options: TcpOptions, tls: Option<TlsServer>) -> Result<Self, OpenError> {
         let listener = tokio::net::TcpListener::from_std(socket::listen(address, &options)?.into())?;
-        Ok(Self {
-            listener,
-            options,
-            tls,
-        })
+        Ok(Self { listener, options, tls })
     }
 
     /// Where it listens.
@@ -133,12 +123,7 @@ impl TcpListener {
     /// The next connection, before its TLS handshake, so that a slow one holds up no other.
     pub async fn accept(&self) -> io::Result<TcpIncoming> {
         let (stream, peer) = self.listener.accept().await?;
-        Ok(TcpIncoming {
-            stream,
-            peer,
-            options: self.options.clone(),
-            tls: self.tls.clone(),
-        })
+        Ok(TcpIncoming { stream, peer, options: self.options.clone(), tls: self.tls.clone() })
     }
 }
 

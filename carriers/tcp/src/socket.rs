@@ -32,10 +32,8 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, 
     };
     socket.set_nonblocking(true)?;
     if let Some(interface) = &options.interface {
-        bind_to(&socket, interface, address).map_err(|error| OpenError::Interface {
-            interface: interface.clone(),
-            error,
-        })?;
+        bind_to(&socket, interface, address)
+            .map_err(|error| OpenError::Interface { interface: interface.clone(), error })?;
     }
     tune(&SockRef::from(&socket), options)?;
     if let Some(bytes) = options.max_segment {
@@ -55,10 +53,9 @@ pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> Result<Socket
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket.bind(&address.into()).map_err(|error| OpenError::Listen {
-        local: address,
-        error,
-    })?;
+    socket
+        .bind(&address.into())
+        .map_err(|error| OpenError::Listen { local: address, error })?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
@@ -172,10 +169,7 @@ mod tests {
 
     #[test]
     fn an_unknown_controller_is_an_error_of_its_own() {
-        let options = TcpOptions {
-            congestion: Some("no-such".to_owned()),
-            ..TcpOptions::default()
-        };
+        let options = TcpOptions { congestion: Some("no-such".to_owned()), ..TcpOptions::default() };
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let error = open(here, &options).expect_err("there is none");
         assert!(matches!(error, OpenError::CongestionControl { .. }), "{error}");

@@ -169,10 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
 
 impl<S> From<Stream<S>> for MaybeTls<S> {
     fn from(stream: Stream<S>) -> Self {
-        Self {
-            stream,
-            buffer: BytesMut::new(),
-        }
+        Self { stream, buffer: BytesMut::new() }
     }
 }
 

@@ -40,24 +40,14 @@ const STEP: Duration = Duration::from_micros(1);
 const FLOWS: u64 = 4;
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field {
-        name: name.into(),
-        kind: Kind::Number,
-    };
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
     let fields = ["bytes", "rtt", "flight"].map(field).to_vec();
-    let variable = |name: &str, access| Variable {
-        name: name.into(),
-        kind: Kind::Number,
-        access,
-    };
+    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1 << 30 }),
         variable("tcp.conn.srtt", Access::Observable),
     ];
-    let events = vec![EventType {
-        name: "tcp.acked".into(),
-        fields,
-    }];
+    let events = vec![EventType { name: "tcp.acked".into(), fields }];
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
@@ -76,10 +66,7 @@ impl State for Windows {
     }
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
-        (flow.0 < FLOWS).then(|| FlowInfo {
-            kind: "conn".into(),
-            ..FlowInfo::default()
-        })
+        (flow.0 < FLOWS).then(|| FlowInfo { kind: "conn".into(), ..FlowInfo::default() })
     }
 
     fn flows(&self) -> Vec<FlowId> {

@@ -134,15 +134,7 @@ impl Subscriber {
         text: &str,
         params: &[String],
     ) -> Result<Pending<Result<String, Refusal>>, BusError> {
-        self.change_attachments(
-            source,
-            Change::Attach {
-                name,
-                text,
-                params,
-                who: self.name(),
-            },
-        )
+        self.change_attachments(source, Change::Attach { name, text, params, who: self.name() })
     }
 
     /// Takes an attachment off a source, whoever has put it there. The log has `why`, which is empty where a

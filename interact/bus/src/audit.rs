@@ -123,11 +123,7 @@ impl Audit {
     /// A log of at most so many entries.
     #[must_use]
     pub fn new(capacity: usize) -> Audit {
-        Audit {
-            entries: VecDeque::new(),
-            capacity: capacity.max(1),
-            forgotten: 0,
-        }
+        Audit { entries: VecDeque::new(), capacity: capacity.max(1), forgotten: 0 }
     }
 
     /// Adds an entry, to one before it where that is of the same kind and nothing else has happened
@@ -206,10 +202,7 @@ mod tests {
             wall: Some((at, at)),
             who: who.into(),
             origin: Origin::default(),
-            target: Target {
-                source: SourceId(0),
-                flow: FlowId(0),
-            },
+            target: Target { source: SourceId(0), flow: FlowId(0) },
             variable: "tcp.conn.cc.cwnd".into(),
             before: 0,
             act,
@@ -252,14 +245,8 @@ mod tests {
     fn entries_of_two_processes_of_one_name_are_kept_apart() {
         let mut audit = Audit::new(9);
         for process in [1, 1, 2] {
-            let origin = Origin {
-                user: Some(0),
-                process: Some(process),
-            };
-            audit.add(Entry {
-                origin,
-                ..entry(5, "modify", Act::Set(1))
-            });
+            let origin = Origin { user: Some(0), process: Some(process) };
+            audit.add(Entry { origin, ..entry(5, "modify", Act::Set(1)) });
         }
         assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1]);
     }

@@ -167,10 +167,7 @@ impl Bus {
     /// The same whose log has wall time: the bus has no clock of its own.
     #[must_use]
     pub fn with_wall_clock(clock: WallClock) -> Bus {
-        Bus {
-            wall: Some(clock),
-            ..Bus::default()
-        }
+        Bus { wall: Some(clock), ..Bus::default() }
     }
 
     /// Takes in a provider's end, which has the orders of all who are here from the start.
@@ -258,10 +255,7 @@ impl Bus {
     ) -> Result<Subscriber, BusError> {
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
-            return Err(BusError::NoRight {
-                who: name.to_owned(),
-                what,
-            });
+            return Err(BusError::NoRight { who: name.to_owned(), what });
         }
         let mut inner = self.lock();
         if inner.subscribers.len() >= MAX_SUBSCRIBERS {
@@ -320,10 +314,7 @@ impl Bus {
         inner
             .sources
             .iter()
-            .map(|line| SourceInfo {
-                id: line.id,
-                schema: line.schema.clone(),
-            })
+            .map(|line| SourceInfo { id: line.id, schema: line.schema.clone() })
             .collect()
     }
 
@@ -368,12 +359,7 @@ impl Bus {
         inner.check(subscriber, &mut subscription)?;
         let id = SubscriptionId(inner.next_subscription);
         inner.next_subscription += 1;
-        let standing = Standing {
-            id,
-            subscriber,
-            subscription,
-            outlet,
-        };
+        let standing = Standing { id, subscriber, subscription, outlet };
         for line in &inner.sources {
             if let Some(compiled) = inner.compile(&standing, &line.schema) {
                 line.order(Order::Subscribe(Box::new(compiled)));
@@ -395,11 +381,8 @@ impl Bus {
         change(&mut subscription);
         let there = &inner.subscriptions[at].subscription;
         // What is named stays: a change is of how much is received, not of what.
-        let mut subscription = Subscription {
-            events: there.events.clone(),
-            with: there.with.clone(),
-            ..subscription
-        };
+        let mut subscription =
+            Subscription { events: there.events.clone(), with: there.with.clone(), ..subscription };
         inner.check(subscriber, &mut subscription)?;
         for line in &inner.sources {
             line.order(Order::Change(
@@ -574,10 +557,7 @@ impl Inner {
     fn check(&self, subscriber: SubscriberId, subscription: &mut Subscription) -> Result<(), BusError> {
         let known = self.subscribers.iter().find(|known| known.id == subscriber);
         let known = known.ok_or(BusError::NoSubscription(0))?;
-        let denied = |what: String| BusError::NoRight {
-            who: known.name.to_string(),
-            what,
-        };
+        let denied = |what: String| BusError::NoRight { who: known.name.to_string(), what };
         if subscription.priority > known.rights.priority {
             let (wanted, limit) = (subscription.priority, known.rights.priority);
             return Err(denied(format!("take priority {wanted} (its highest is {limit})")));
@@ -605,10 +585,7 @@ impl Inner {
                     .iter()
                     .flat_map(|l| l.schema.offered())
                     .map(|(_, e)| e.name.as_str());
-                return Err(BusError::NoEvent {
-                    name: pattern.to_string(),
-                    hint: hint(pattern, names),
-                });
+                return Err(BusError::NoEvent { name: pattern.to_string(), hint: hint(pattern, names) });
             }
         }
         let mut widest = 0;

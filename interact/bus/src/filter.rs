@@ -101,10 +101,7 @@ mod tests {
 
     /// A filter whose interval is in nanoseconds.
     fn filter(interval: u64, frequency: u32) -> Filter {
-        Filter {
-            interval: Duration::from_nanos(interval),
-            frequency,
-        }
+        Filter { interval: Duration::from_nanos(interval), frequency }
     }
 
     /// Runs a filter over events at `times`, ascending, up to `end`, in nanoseconds; gives the indices

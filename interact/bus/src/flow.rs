@@ -47,10 +47,7 @@ impl std::str::FromStr for Target {
         let Some((source, flow)) = parts else {
             return Err(TargetError(text.to_owned()));
         };
-        Ok(Target {
-            source: SourceId(source),
-            flow: FlowId(flow),
-        })
+        Ok(Target { source: SourceId(source), flow: FlowId(flow) })
     }
 }
 

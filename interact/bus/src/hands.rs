@@ -48,11 +48,7 @@ impl Modification {
             1 => Some((words[4], Duration::from_nanos(words[5]))),
             _ => return None,
         };
-        Some(Modification {
-            target,
-            variable,
-            set,
-        })
+        Some(Modification { target, variable, set })
     }
 }
 
@@ -69,20 +65,12 @@ impl Hands {
     /// time. While it holds, what the provider itself wrote last is kept beside it, and is what the
     /// variable becomes at the end.
     pub fn modify(&mut self, target: Target, variable: VariableId, value: u64, lease: Duration) {
-        self.push(Modification {
-            target,
-            variable,
-            set: Some((value, lease)),
-        });
+        self.push(Modification { target, variable, set: Some((value, lease)) });
     }
 
     /// Gives a variable back to the provider.
     pub fn release(&mut self, target: Target, variable: VariableId) {
-        self.push(Modification {
-            target,
-            variable,
-            set: None,
-        });
+        self.push(Modification { target, variable, set: None });
     }
 
     fn push(&mut self, modification: Modification) {

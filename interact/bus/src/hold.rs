@@ -93,19 +93,13 @@ impl Holds {
         let held = match list.iter_mut().find(|h| h.variable == hold.variable) {
             Some(there) if there.subscriber == hold.subscriber => {
                 let before = there.value;
-                *there = Hold {
-                    own: there.own,
-                    ..hold
-                };
+                *there = Hold { own: there.own, ..hold };
                 Held::Again(before)
             }
             Some(there) if there.priority >= hold.priority => Held::Denied(there.subscriber, there.priority),
             Some(there) => {
                 let (loser, before) = (there.subscriber, there.value);
-                *there = Hold {
-                    own: there.own,
-                    ..hold
-                };
+                *there = Hold { own: there.own, ..hold };
                 Held::Taken(loser, before)
             }
             None if self.count >= MAX_HOLDS => Held::Full,

@@ -31,10 +31,7 @@ pub(crate) struct Notices {
 
 impl Notices {
     pub(crate) fn new(waker: Option<Waker>) -> Notices {
-        Notices {
-            waiting: Mutex::default(),
-            waker,
-        }
+        Notices { waiting: Mutex::default(), waker }
     }
 
     pub(crate) fn send(&self, notice: Notice) {

@@ -31,32 +31,19 @@ impl Rights {
     /// None.
     #[must_use]
     pub fn none() -> Rights {
-        Rights {
-            observe: Vec::new(),
-            modify: Vec::new(),
-            attach: false,
-            priority: 0,
-        }
+        Rights { observe: Vec::new(), modify: Vec::new(), attach: false, priority: 0 }
     }
 
     /// To see everything, with the usual priority.
     #[must_use]
     pub fn observer() -> Rights {
-        Rights {
-            observe: vec!["*".into()],
-            priority: 1,
-            ..Rights::none()
-        }
+        Rights { observe: vec!["*".into()], priority: 1, ..Rights::none() }
     }
 
     /// To do all that the providers declare, and to attach to them.
     #[must_use]
     pub fn all() -> Rights {
-        let all = Grant {
-            variables: "*".into(),
-            min: 0,
-            max: u64::MAX,
-        };
+        let all = Grant { variables: "*".into(), min: 0, max: u64::MAX };
         Rights {
             modify: vec![all],
             attach: true,
@@ -101,11 +88,7 @@ mod tests {
     #[test]
     fn a_grant_never_exceeds_the_program() {
         let access = Access::Modifiable { min: 10, max: 100 };
-        let variable = |name: &str, access| Variable {
-            name: name.into(),
-            kind: Kind::Number,
-            access,
-        };
+        let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
         let schema = Schema::new(
             "tcp",
             vec![],
@@ -115,15 +98,8 @@ mod tests {
             ],
         )
         .expect("a schema");
-        let grant = |variables: &str, min, max| Grant {
-            variables: variables.into(),
-            min,
-            max,
-        };
-        let with = |modify| Rights {
-            modify,
-            ..Rights::observer()
-        };
+        let grant = |variables: &str, min, max| Grant { variables: variables.into(), min, max };
+        let with = |modify| Rights { modify, ..Rights::observer() };
         let cwnd = VariableId(0);
         assert_eq!(Rights::all().may_set(&schema, cwnd), Some((10, 100)));
         assert_eq!(Rights::observer().may_set(&schema, cwnd), None);

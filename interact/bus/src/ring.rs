@@ -191,11 +191,7 @@ impl std::fmt::Debug for Consumer {
 
 impl Consumer {
     fn over(memory: Arc<dyn Memory>, slots: usize) -> Consumer {
-        Consumer {
-            memory,
-            slots,
-            next: 0,
-        }
+        Consumer { memory, slots, next: 0 }
     }
 
     /// The consumer of a ring that another process made; nothing when the memory is none.

@@ -168,13 +168,7 @@ impl Schema {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(SchemaError::Twice(pair[0].to_owned()));
         }
-        Ok(Schema {
-            provider,
-            events,
-            retired: 0,
-            variables,
-            about: BTreeMap::new(),
-        })
+        Ok(Schema { provider, events, retired: 0, variables, about: BTreeMap::new() })
     }
 
     /// The same with descriptions, which name a value's unit: of events and variables by their whole names,
@@ -351,22 +345,12 @@ mod tests {
     use super::*;
 
     fn event(name: &str, fields: usize) -> EventType {
-        let field = |i| Field {
-            name: format!("f{i}"),
-            kind: Kind::Number,
-        };
-        EventType {
-            name: name.to_owned(),
-            fields: (0..fields).map(field).collect(),
-        }
+        let field = |i| Field { name: format!("f{i}"), kind: Kind::Number };
+        EventType { name: name.to_owned(), fields: (0..fields).map(field).collect() }
     }
 
     fn variable(name: &str) -> Variable {
-        Variable {
-            name: name.to_owned(),
-            kind: Kind::Number,
-            access: Access::Observable,
-        }
+        Variable { name: name.to_owned(), kind: Kind::Number, access: Access::Observable }
     }
 
     #[test]

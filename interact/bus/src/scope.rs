@@ -64,10 +64,7 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Rule, RuleError> {
-        let mut rule = Rule {
-            text: text.to_owned(),
-            ..Rule::default()
-        };
+        let mut rule = Rule { text: text.to_owned(), ..Rule::default() };
         for condition in text.split_whitespace() {
             let wrong = || RuleError(condition.to_owned());
             let (key, value) = condition.split_once('=').ok_or_else(wrong)?;

@@ -50,10 +50,7 @@ impl<'a> Signal<'a> {
     /// To which flow.
     #[must_use]
     pub fn target(&self) -> Target {
-        Target {
-            source: SourceId(self.0[1] as u32),
-            flow: FlowId(self.0[2]),
-        }
+        Target { source: SourceId(self.0[1] as u32), flow: FlowId(self.0[2]) }
     }
 
     /// How many signals of this subscription and source were lost right before it, because the queue
@@ -97,10 +94,7 @@ pub struct SignalBuf {
 
 impl Default for SignalBuf {
     fn default() -> SignalBuf {
-        SignalBuf {
-            words: [0; MAX_WORDS],
-            len: HEADER,
-        }
+        SignalBuf { words: [0; MAX_WORDS], len: HEADER }
     }
 }
 
@@ -168,10 +162,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut buf = SignalBuf::default();
-        let target = Target {
-            source: SourceId(7),
-            flow: FlowId(u64::MAX),
-        };
+        let target = Target { source: SourceId(7), flow: FlowId(u64::MAX) };
         buf.begin(
             SubscriptionId(9),
             target,
@@ -193,10 +184,7 @@ mod tests {
     #[test]
     fn values_beyond_the_room_are_left_out() {
         let mut buf = SignalBuf::default();
-        let target = Target {
-            source: SourceId(0),
-            flow: FlowId(0),
-        };
+        let target = Target { source: SourceId(0), flow: FlowId(0) };
         buf.begin(SubscriptionId(0), target, EventId(0), Instant::ORIGIN, &[1; 40]);
         (0..40).for_each(|n| buf.push(n));
         assert_eq!(buf.signal().fields().len(), MAX_VALUES);

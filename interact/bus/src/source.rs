@@ -187,13 +187,8 @@ impl Source {
         waker: Option<Waker>,
         attachable: Option<Arc<dyn Attachable>>,
     ) -> Source {
-        let Registered {
-            id,
-            orders,
-            called,
-            audit: shared_audit,
-            wall,
-        } = bus.register(&schema, waker, attachable.clone());
+        let Registered { id, orders, called, audit: shared_audit, wall } =
+            bus.register(&schema, waker, attachable.clone());
         Source {
             by_event: vec![Vec::new(); schema.events().len()],
             id,
@@ -445,19 +440,14 @@ impl Source {
     /// Notifies a subscriber that a lease of its own has ended before its time.
     fn notify(&self, subscriber: SubscriberId, flow: FlowId, variable: VariableId, why: String) {
         if let Some(admitted) = self.admitted.iter().find(|admitted| admitted.id == subscriber) {
-            admitted.notices.send(Notice {
-                target: self.target(flow),
-                variable,
-                why,
-            });
+            admitted
+                .notices
+                .send(Notice { target: self.target(flow), variable, why });
         }
     }
 
     fn target(&self, flow: FlowId) -> Target {
-        Target {
-            source: self.id,
-            flow,
-        }
+        Target { source: self.id, flow }
     }
 
     /// Variables whose leases are over go back to the provider.

@@ -158,20 +158,14 @@ impl Subscriber {
         let meant: Vec<_> = schema.variables_like(pattern).collect();
         if meant.is_empty() {
             let hint = hint(pattern, schema.variables().iter().map(|v| v.name.as_str()));
-            return Err(BusError::NoVariable {
-                name: pattern.to_string(),
-                hint,
-            });
+            return Err(BusError::NoVariable { name: pattern.to_string(), hint });
         }
         let may: Vec<_> = meant
             .into_iter()
             .filter(|id| rights.may_observe(name(id)))
             .collect();
         if may.is_empty() {
-            return Err(BusError::NoRight {
-                who: self.name.clone(),
-                what: format!("read {pattern}"),
-            });
+            return Err(BusError::NoRight { who: self.name.clone(), what: format!("read {pattern}") });
         }
         Ok(may)
     }
@@ -193,10 +187,7 @@ impl Subscriber {
         for id in &variables {
             let variable = schema.variable_type(*id).map_or("?", |v| v.name.as_str());
             if !rights.may_observe(variable) {
-                return Err(BusError::NoRight {
-                    who: self.name.clone(),
-                    what: format!("read {variable}"),
-                });
+                return Err(BusError::NoRight { who: self.name.clone(), what: format!("read {variable}") });
             }
         }
         let (reply, answer) = sync_channel(1);
@@ -215,21 +206,14 @@ impl Subscriber {
         modification: &Modification,
         priority: u8,
     ) -> Result<Pending<Result<u64, Refusal>>, BusError> {
-        let Modification {
-            target,
-            variable,
-            set,
-        } = *modification;
+        let Modification { target, variable, set } = *modification;
         let rights = self
             .bus
             .rights(self.id)
             .ok_or(BusError::NoSource(target.source.0))?;
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
-            return Err(BusError::NoRight {
-                who: self.name.clone(),
-                what,
-            });
+            return Err(BusError::NoRight { who: self.name.clone(), what });
         }
         let (reply, answer) = sync_channel(1);
         let order = Order::Modify(self.id, target.flow, variable, set, priority, reply);
@@ -248,10 +232,7 @@ impl Subscriber {
             std::collections::btree_map::Entry::Vacant(place) => {
                 let (ring, queue) = Ring::new(STEERING, None);
                 let dropped = Arc::new(AtomicU64::new(0));
-                let steering = Steering {
-                    queue,
-                    dropped: dropped.clone(),
-                };
+                let steering = Steering { queue, dropped: dropped.clone() };
                 if self.bus.order(source, Order::Steer(self.id, steering)).is_err() {
                     return false;
                 }

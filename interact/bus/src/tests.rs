@@ -26,19 +26,12 @@ const fn at(nanos: u64) -> Instant {
 }
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field {
-        name: name.into(),
-        kind: Kind::Number,
-    };
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
     let event = |name: &str, fields: &[&str]| EventType {
         name: name.into(),
         fields: fields.iter().map(|f| field(f)).collect(),
     };
-    let variable = |name: &str, access| Variable {
-        name: name.into(),
-        kind: Kind::Number,
-        access,
-    };
+    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
     let events = vec![event("tcp.acked", &["bytes"]), event("tcp.closed", &[])];
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1000 }),
@@ -70,11 +63,7 @@ impl State for Flows {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         let remote = format!("10.0.0.{}:80", flow.0).parse().ok();
-        (flow.0 < 2).then(|| FlowInfo {
-            kind: "conn".into(),
-            remote,
-            ..FlowInfo::default()
-        })
+        (flow.0 < 2).then(|| FlowInfo { kind: "conn".into(), remote, ..FlowInfo::default() })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -92,11 +81,7 @@ struct Provider {
 
 impl Provider {
     fn new(bus: &Bus) -> Provider {
-        let mut provider = Provider {
-            source: bus.source(schema(), None),
-            flows: Flows([10, 20]),
-            now: 0,
-        };
+        let mut provider = Provider { source: bus.source(schema(), None), flows: Flows([10, 20]), now: 0 };
         provider.poll(0);
         provider
     }
@@ -122,10 +107,7 @@ impl Provider {
     }
 
     fn target(&self, flow: u64) -> Target {
-        Target {
-            source: self.source.id(),
-            flow: FlowId(flow),
-        }
+        Target { source: self.source.id(), flow: FlowId(flow) }
     }
 
     fn set(&self, flow: u64, value: u64, lease: u64) -> Modification {
@@ -236,13 +218,7 @@ fn higher_priorities_receive_first() {
     let mut subscribers = Vec::new();
     for (name, priority) in [("middle", 5), ("last", 1), ("first", 9)] {
         let order = order.clone();
-        let make = move || -> Box<dyn Tware> {
-            Box::new(Listening {
-                name,
-                priority,
-                order: order.clone(),
-            })
-        };
+        let make = move || -> Box<dyn Tware> { Box::new(Listening { name, priority, order: order.clone() }) };
         subscribers.push(bus.attach(name, Rights::all(), 9, make).expect("it may"));
     }
     tcp.publish(1, 0, ACKED, &[1]);
@@ -277,10 +253,7 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     // While it runs, a subscription can be changed.
     watcher
         .change(id, |subscription| {
-            subscription.filter = Filter {
-                interval: Duration::ZERO,
-                frequency: 2,
-            }
+            subscription.filter = Filter { interval: Duration::ZERO, frequency: 2 }
         })
         .expect("it is there");
     (0..5).for_each(|n| tcp.publish(300 + n, 0, ACKED, &[n]));
@@ -305,15 +278,7 @@ fn events_lost_at_a_full_queue_are_counted() {
     tcp.publish(11, 0, ACKED, &[11]);
     assert_eq!(waiting(&mut signals), [(0, 0, vec![11], 6)]);
     let asked = statistics(&mut tcp, &watcher, id);
-    assert_eq!(
-        asked,
-        Statistics {
-            events: 11,
-            passed: 11,
-            lost: 6,
-            crowded: 0
-        }
-    );
+    assert_eq!(asked, Statistics { events: 11, passed: 11, lost: 6, crowded: 0 });
 }
 
 /// Asks while the provider goes on.
@@ -346,15 +311,7 @@ fn losses_before_the_source_are_reported() {
     let lost: Vec<u32> = waiting(&mut signals).into_iter().map(|(.., lost)| lost).collect();
     assert_eq!(lost, [0, 7, 0]);
     let asked = statistics(&mut tcp, &watcher, id);
-    assert_eq!(
-        asked,
-        Statistics {
-            events: 10,
-            passed: 10,
-            lost: 7,
-            crowded: 0
-        }
-    );
+    assert_eq!(asked, Statistics { events: 10, passed: 10, lost: 7, crowded: 0 });
 }
 
 #[test]
@@ -491,11 +448,7 @@ fn rights_are_asked_everywhere() {
     let mut tcp = Provider::new(&bus);
     let rights = Rights {
         observe: vec!["tcp.acked".into()],
-        modify: vec![Grant {
-            variables: "*.cwnd".into(),
-            min: 10,
-            max: 20,
-        }],
+        modify: vec![Grant { variables: "*.cwnd".into(), min: 10, max: 20 }],
         attach: false,
         priority: 3,
     };
@@ -531,35 +484,22 @@ fn rights_are_asked_everywhere() {
         answer.ready().expect("it was polled")
     };
     let set = |flow, variable, value| Modification {
-        target: Target {
-            source: SourceId(0),
-            flow: FlowId(flow),
-        },
+        target: Target { source: SourceId(0), flow: FlowId(flow) },
         variable,
         set: Some((value, Duration::from_nanos(10))),
     };
     assert_eq!(
         modify(&set(0, CWND, 21)),
-        Err(Refusal::OutOfRange {
-            value: 21,
-            min: 10,
-            max: 20
-        })
+        Err(Refusal::OutOfRange { value: 21, min: 10, max: 20 })
     );
     assert_eq!(modify(&set(0, SRTT, 15)), Err(Refusal::NoRight));
     assert!(matches!(modify(&set(9, CWND, 15)), Err(Refusal::NoFlow(_))));
     assert_eq!(
-        modify(&Modification {
-            set: Some((15, Duration::ZERO)),
-            ..set(0, CWND, 0)
-        }),
+        modify(&Modification { set: Some((15, Duration::ZERO)), ..set(0, CWND, 0) }),
         Err(Refusal::Lease)
     );
     assert_eq!(
-        modify(&Modification {
-            set: None,
-            ..set(0, CWND, 0)
-        }),
+        modify(&Modification { set: None, ..set(0, CWND, 0) }),
         Err(Refusal::NotHeld)
     );
     assert_eq!(modify(&set(0, CWND, 15)), Ok(10));

@@ -50,29 +50,20 @@ fn measure() -> Outcome {
     for congestion_control in ["reno", CONGESTION_CONTROL] {
         let flow = start(&lab, congestion_control)?;
         std::thread::sleep(Duration::from_secs(2));
-        let open = Filter {
-            flow: Some(flow),
-            ..Filter::default()
-        };
+        let open = Filter { flow: Some(flow), ..Filter::default() };
         let cases = [
             ("nothing is subscribed to", None, Duration::ZERO, false),
             ("every ACK, woken at once", Some(open), Duration::ZERO, false),
             ("every ACK, woken every 10 ms", Some(open), TEN_MILLIS, false),
             (
                 "the last of each 10 ms",
-                Some(Filter {
-                    interval: TEN_MILLIS,
-                    ..open
-                }),
+                Some(Filter { interval: TEN_MILLIS, ..open }),
                 Duration::ZERO,
                 false,
             ),
             (
                 "the last of each 10 ms, and modify",
-                Some(Filter {
-                    interval: TEN_MILLIS,
-                    ..open
-                }),
+                Some(Filter { interval: TEN_MILLIS, ..open }),
                 Duration::ZERO,
                 true,
             ),

@@ -181,9 +181,6 @@ pub enum KernelError {
 
 impl KernelError {
     pub(crate) fn system(doing: &'static str, error: impl Into<io::Error>) -> Self {
-        KernelError::System {
-            doing,
-            error: error.into(),
-        }
+        KernelError::System { doing, error: error.into() }
     }
 }

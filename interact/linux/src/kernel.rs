@@ -290,10 +290,7 @@ impl Kernel {
         lease: Duration,
     ) -> Result<(), KernelError> {
         if self.congestion_control.is_none() {
-            return Err(KernelError::Variable {
-                variable,
-                why: Missing::NoCongestionControl,
-            });
+            return Err(KernelError::Variable { variable, why: Missing::NoCongestionControl });
         }
         if !self.leases.is_staged(flow) {
             self.check_ours(flow)?;
@@ -310,10 +307,7 @@ impl Kernel {
         if self.programs.standing(flow)?.ours != 0 {
             return Ok(());
         }
-        Err(KernelError::NotOurs {
-            flow,
-            ours: self.congestion_control.clone().unwrap_or_default(),
-        })
+        Err(KernelError::NotOurs { flow, ours: self.congestion_control.clone().unwrap_or_default() })
     }
 
     /// Stages that one variable goes back to the flow's own congestion controller before its lease is over.
@@ -379,10 +373,7 @@ impl Kernel {
     /// When the kernel refuses.
     pub fn standing(&self, flow: u64) -> Result<Standing, KernelError> {
         let raw = self.programs.standing(flow)?;
-        Ok(Standing {
-            granted: raw.granted,
-            fallbacks: raw.fallbacks,
-        })
+        Ok(Standing { granted: raw.granted, fallbacks: raw.fallbacks })
     }
 }
 

@@ -80,11 +80,7 @@ pub(crate) struct Leases {
 
 impl Leases {
     pub(crate) fn new(max_flows: usize) -> Self {
-        Self {
-            of: HashMap::new(),
-            max_flows,
-            staged: Vec::new(),
-        }
+        Self { of: HashMap::new(), max_flows, staged: Vec::new() }
     }
 
     /// Sets one variable from now on, and stages the flow's lease; gives the flows whose leases went because
@@ -126,14 +122,11 @@ impl Leases {
                 return Err(KernelError::Leases(self.max_flows));
             }
         }
-        let whole = self.of.entry(flow).or_insert(RawLease {
-            flow,
-            ..RawLease::default()
-        });
-        whole.of[variable as usize] = RawTerm {
-            value,
-            until: now + nanoseconds(lease),
-        };
+        let whole = self
+            .of
+            .entry(flow)
+            .or_insert(RawLease { flow, ..RawLease::default() });
+        whole.of[variable as usize] = RawTerm { value, until: now + nanoseconds(lease) };
         self.stage(flow);
         Ok(expired)
     }
@@ -243,17 +236,11 @@ mod tests {
         );
         assert_eq!(
             whole.of[Variable::Cwnd as usize],
-            RawTerm {
-                value: 1000,
-                until: 1_000_000_000
-            }
+            RawTerm { value: 1000, until: 1_000_000_000 }
         );
         assert_eq!(
             whole.of[Variable::PacingRate as usize],
-            RawTerm {
-                value: 700_000,
-                until: 2_000_000_005
-            }
+            RawTerm { value: 700_000, until: 2_000_000_005 }
         );
         assert_eq!(whole.of[Variable::Ssthresh as usize], RawTerm::default());
     }

@@ -167,10 +167,7 @@ fn adopted(flow: u64, raw: RawAdoption) -> Result<(), KernelError> {
         HELD => Err(KernelError::Held { flow, name }),
         FINAL => Err(KernelError::Final { flow, name }),
         _ if raw.error == 0 => Err(KernelError::NoFlow(flow)),
-        _ => Err(KernelError::Flow {
-            flow,
-            error: io::Error::from_raw_os_error(raw.error.wrapping_neg()),
-        }),
+        _ => Err(KernelError::Flow { flow, error: io::Error::from_raw_os_error(raw.error.wrapping_neg()) }),
     }
 }
 
@@ -179,10 +176,9 @@ fn carried_out(flow: u64, done: RawRequest) -> Result<RawRequest, KernelError> {
     match (done.done, done.error) {
         (0, _) => Err(KernelError::NoFlow(flow)),
         (_, 0) => Ok(done),
-        (_, error) => Err(KernelError::Flow {
-            flow,
-            error: io::Error::from_raw_os_error(error.wrapping_neg()),
-        }),
+        (_, error) => {
+            Err(KernelError::Flow { flow, error: io::Error::from_raw_os_error(error.wrapping_neg()) })
+        }
     }
 }
 

@@ -30,10 +30,7 @@ impl Subscriptions {
             epoch: 1,
             ..RawSettings::default()
         };
-        Self {
-            places: [None; SUBSCRIPTIONS],
-            settings,
-        }
+        Self { places: [None; SUBSCRIPTIONS], settings }
     }
 
     /// As the programs have to see them.
@@ -50,17 +47,10 @@ impl Subscriptions {
     ) -> Result<SubscriptionId, KernelError> {
         let free = self.places.iter().position(Option::is_none);
         let place = free.ok_or(KernelError::Subscriptions(SUBSCRIPTIONS))?;
-        self.places[place] = Some(Taken {
-            event,
-            enabled: false,
-            lost_before: lost[place],
-        });
+        self.places[place] = Some(Taken { event, enabled: false, lost_before: lost[place] });
         let generation = self.settings.subscriptions[place].generation.wrapping_add(1);
         self.settings.subscriptions[place] = raw(filter, generation);
-        Ok(SubscriptionId {
-            place: place as u16,
-            generation,
-        })
+        Ok(SubscriptionId { place: place as u16, generation })
     }
 
     /// Lets events go to a place that is prepared.
@@ -134,10 +124,7 @@ impl Subscriptions {
             flow: raw.flow,
             time: raw.time,
             event,
-            subscription: SubscriptionId {
-                place: raw.subscription,
-                generation,
-            },
+            subscription: SubscriptionId { place: raw.subscription, generation },
             lost: raw.lost.wrapping_sub(taken.lost_before as u32),
             values: raw.values,
             state: State::from_record(raw),
@@ -227,19 +214,10 @@ mod tests {
             .expect("it is subscribed");
         assert_eq!(seen.state.map(|state| state.state), Some(3));
         assert_eq!(
-            table.record(&RawRecord {
-                event: Event::Acked as u8,
-                ..raw
-            }),
+            table.record(&RawRecord { event: Event::Acked as u8, ..raw }),
             None
         );
-        assert_eq!(
-            table.record(&RawRecord {
-                subscription: 99,
-                ..raw
-            }),
-            None
-        );
+        assert_eq!(table.record(&RawRecord { subscription: 99, ..raw }), None);
         table.disable(id).expect("it is there");
         assert_eq!(table.record(&raw), None);
     }

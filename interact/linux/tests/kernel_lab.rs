@@ -95,10 +95,7 @@ fn failed(result: TestResult) -> ExitCode {
 }
 
 fn options(name: &str) -> Options {
-    Options {
-        congestion_control: Some(name.to_owned()),
-        ..Options::default()
-    }
+    Options { congestion_control: Some(name.to_owned()), ..Options::default() }
 }
 
 /// Holds the window of all that is acknowledged.
@@ -409,10 +406,7 @@ fn losses_at_the_end_are_reported() -> TestResult {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let (client, server) = (lab.host("client")?, lab.host("server")?);
     let bus = Bus::new();
-    let small = Options {
-        ring_bytes: 4096,
-        ..options("hw_late")
-    };
+    let small = Options { ring_bytes: 4096, ..options("hw_late") };
     let _serving = client.run(|| serve_kernel(&bus, &small))??;
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let held = gate.clone();
@@ -460,10 +454,7 @@ fn losses_at_the_end_are_reported() -> TestResult {
 /// The controller outside at its fixed point (FAST, equation 3): what the path holds, and α.
 fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     let mut stage = Stage::set("hw_fast", LONG)?;
-    let params = FastParams {
-        alpha: ALPHA,
-        ..FastParams::default()
-    };
+    let params = FastParams { alpha: ALPHA, ..FastParams::default() };
     let fast =
         move || -> Box<dyn Tware> { NamedController::Fast(params).steers(SteerOptions::new("kernel.tcp")) };
     let _subscriber = stage.bus.attach("fast", Rights::all(), 1, fast)?;

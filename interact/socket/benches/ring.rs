@@ -38,10 +38,7 @@ impl State for Flow {
     }
 
     fn info(&self, _: FlowId) -> Option<FlowInfo> {
-        Some(FlowInfo {
-            kind: "conn".into(),
-            ..FlowInfo::default()
-        })
+        Some(FlowInfo { kind: "conn".into(), ..FlowInfo::default() })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -50,20 +47,13 @@ impl State for Flow {
 }
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field {
-        name: name.into(),
-        kind: Kind::Number,
-    };
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
     let events = vec![EventType {
         name: "tcp.acked".into(),
         fields: ["bytes", "rtt", "flight"].map(field).to_vec(),
     }];
     let access = Access::Observable;
-    let variables = vec![Variable {
-        name: "tcp.conn.cc.cwnd".into(),
-        kind: Kind::Number,
-        access,
-    }];
+    let variables = vec![Variable { name: "tcp.conn.cc.cwnd".into(), kind: Kind::Number, access }];
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 

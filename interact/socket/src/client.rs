@@ -126,25 +126,13 @@ impl Client {
     /// # Errors
     /// When nobody listens, or a process of another user does, or it is not served.
     pub fn connect(path: &Path, name: &str, priority: u8) -> Result<Client, ClientError> {
-        let nobody = |error| ClientError::Nobody {
-            path: path.into(),
-            error,
-        };
+        let nobody = |error| ClientError::Nobody { path: path.into(), error };
         let stream = local::connect(path).map_err(|error| match error {
             ConnectError::System(error) => nobody(error),
-            ConnectError::OtherUser(_) => ClientError::OtherUser {
-                path: path.into(),
-                error,
-            },
+            ConnectError::OtherUser(_) => ClientError::OtherUser { path: path.into(), error },
         })?;
         stream.set_write_timeout(Some(TIMEOUT)).map_err(nobody)?;
-        let reader = BufReader::with_capacity(
-            1 << 16,
-            Wire {
-                stream,
-                files: Vec::new(),
-            },
-        );
+        let reader = BufReader::with_capacity(1 << 16, Wire { stream, files: Vec::new() });
         let mut client = Client {
             reader,
             line: Vec::new(),

@@ -319,12 +319,7 @@ impl Connection {
             }
             Request::Ring(wanted) => self.share(wanted)?,
             Request::Attachments(_) => answer::attachments(&bus.sources(), &self.subscriber),
-            Request::Attach(Attach {
-                source,
-                name,
-                text,
-                params,
-            }) => {
+            Request::Attach(Attach { source, name, text, params }) => {
                 self.change_program("attached", source, name, Some((text, params)))
                     .await?
             }
@@ -403,10 +398,7 @@ impl Connection {
             pending.wait(ANSWER_TIMEOUT)?.map_err(|refusal| match refusal {
                 Refusal::NotToAttach => {
                     let what = "attach to a program or to detach".to_owned();
-                    BusError::NoRight {
-                        who: subscriber.name().to_owned(),
-                        what,
-                    }
+                    BusError::NoRight { who: subscriber.name().to_owned(), what }
                 }
                 refusal => refusal.into(),
             })
@@ -451,10 +443,7 @@ impl Connection {
             let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
             let provider = source.schema.provider();
             for (flow, info) in &flows {
-                let target = Target {
-                    source: source.id,
-                    flow: *flow,
-                };
+                let target = Target { source: source.id, flow: *flow };
                 if scope.holds(target, info) {
                     out.push(answer::flow(target, provider, info));
                 }
@@ -506,11 +495,7 @@ impl Connection {
     ) -> Result<Modification, RequestRefusal> {
         let variables = self.variables(target.source, variable)?;
         match variables[..] {
-            [variable] => Ok(Modification {
-                target,
-                variable,
-                set,
-            }),
+            [variable] => Ok(Modification { target, variable, set }),
             _ => Err(RequestRefusal::NotOneVariable(
                 variable.to_owned(),
                 variables.len(),
@@ -580,10 +565,7 @@ fn join(
     ready: &Arc<Notify>,
 ) -> Result<Subscriber, BusError> {
     let bell = ready.clone();
-    let origin = Origin {
-        user: Some(user),
-        process,
-    };
+    let origin = Origin { user: Some(user), process };
     bus.join_from(
         origin,
         name,

@@ -47,30 +47,14 @@ pub(super) const ACKED: EventId = EventId(0);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field {
-        name: name.into(),
-        kind: Kind::Number,
-    };
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
     let events = vec![
-        EventType {
-            name: "tcp.acked".into(),
-            fields: vec![field("bytes")],
-        },
-        EventType {
-            name: "tcp.closed".into(),
-            fields: vec![],
-        },
+        EventType { name: "tcp.acked".into(), fields: vec![field("bytes")] },
+        EventType { name: "tcp.closed".into(), fields: vec![] },
     ];
     let state = Kind::Enum(vec![(0, "closed".into()), (4, "established".into())]);
-    let window = Access::Modifiable {
-        min: 1,
-        max: 1_000_000,
-    };
-    let variable = |name: &str, kind, access| Variable {
-        name: name.into(),
-        kind,
-        access,
-    };
+    let window = Access::Modifiable { min: 1, max: 1_000_000 };
+    let variable = |name: &str, kind, access| Variable { name: name.into(), kind, access };
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Kind::Number, window),
         variable("tcp.conn.srtt", Kind::Duration, Access::Observable),
@@ -102,11 +86,7 @@ impl State for &Shared {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         let remote = format!("10.0.0.{}:80", flow.0).parse().ok();
-        (flow.0 < 2).then(|| FlowInfo {
-            kind: "conn".into(),
-            remote,
-            ..FlowInfo::default()
-        })
+        (flow.0 < 2).then(|| FlowInfo { kind: "conn".into(), remote, ..FlowInfo::default() })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -116,10 +96,7 @@ impl State for &Shared {
 
 impl Provider {
     pub(super) fn new(bus: &Bus) -> Provider {
-        let shared = Arc::new(Shared {
-            windows: Mutex::new(WINDOWS),
-            ..Shared::default()
-        });
+        let shared = Arc::new(Shared { windows: Mutex::new(WINDOWS), ..Shared::default() });
         let bell = shared.clone();
         let waker = move || bell.wake();
         let attachable = Arc::new(OnBus::new(Arc::new(Attachments::new(program()))));
@@ -130,11 +107,7 @@ impl Provider {
         let shelf = Arc::new(Shelf::new());
         let documents: Arc<dyn Documents> = shelf.clone();
         bus.offer_documents(&documents);
-        Provider {
-            shared,
-            thread: Some(thread),
-            shelf,
-        }
+        Provider { shared, thread: Some(thread), shelf }
     }
 
     pub(super) fn publish(&self, flow: u64, event: EventId, fields: &[u64]) {

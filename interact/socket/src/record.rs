@@ -257,14 +257,8 @@ pub fn parse(text: &str) -> Result<Line, RecordError> {
 /// That it begins no recording, or one of another version.
 pub fn parse_header(text: &str) -> Result<Header, RecordError> {
     match parse(text) {
-        Ok(Line {
-            what: What::Header(header),
-            ..
-        }) if header.schema == SCHEMA => Ok(header),
-        Ok(Line {
-            what: What::Header(header),
-            ..
-        }) => Err(RecordError::Schema(header.schema)),
+        Ok(Line { what: What::Header(header), .. }) if header.schema == SCHEMA => Ok(header),
+        Ok(Line { what: What::Header(header), .. }) => Err(RecordError::Schema(header.schema)),
         _ => Err(RecordError::NoHeader),
     }
 }

@@ -202,11 +202,7 @@ impl Remote {
     }
 
     fn steer(&mut self, modification: &Modification) -> Result<(), ClientError> {
-        let Modification {
-            target,
-            variable,
-            set,
-        } = modification;
+        let Modification { target, variable, set } = modification;
         let Some(at) = self.source(target.source)? else {
             return Ok(());
         };
@@ -286,10 +282,7 @@ fn subscribe(subscription: &Subscription, ring: bool) -> Value {
 fn source(offer: &Value) -> Result<Known, ClientError> {
     let list = |key: &str| offer[key].as_array().map_or(&[][..], Vec::as_slice);
     let name = |of: &Value| of["name"].as_str().unwrap_or_default().to_owned();
-    let field = |of: &Value| Field {
-        name: name(of),
-        kind: kind(of),
-    };
+    let field = |of: &Value| Field { name: name(of), kind: kind(of) };
     let event = |of: &Value| EventType {
         name: name(of),
         fields: of["fields"].as_array().into_iter().flatten().map(field).collect(),
@@ -299,11 +292,7 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
             (Some(min), Some(max)) => Access::Modifiable { min, max },
             _ => Access::Observable,
         };
-        Variable {
-            name: name(of),
-            kind: kind(of),
-            access,
-        }
+        Variable { name: name(of), kind: kind(of), access }
     };
     let events = list("events").iter().map(event).collect();
     let variables = list("variables").iter().map(variable).collect();
@@ -318,11 +307,7 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
             .unwrap_or(u16::MAX)
     };
     let events = list("events").iter().map(number).collect();
-    Ok(Known {
-        id: SourceId(id),
-        schema: Arc::new(schema),
-        events,
-    })
+    Ok(Known { id: SourceId(id), schema: Arc::new(schema), events })
 }
 
 fn kind(of: &Value) -> Kind {

@@ -135,10 +135,7 @@ impl Subscribe {
             with: self.with.clone(),
             scope: self.scope.clone(),
             priority: self.priority,
-            filter: Filter {
-                interval: self.interval,
-                frequency: self.frequency,
-            },
+            filter: Filter { interval: self.interval, frequency: self.frequency },
         }
     }
 }
@@ -432,10 +429,7 @@ mod tests {
 
     #[test]
     fn lines_are_requests() {
-        let target = Target {
-            source: SourceId(3),
-            flow: FlowId(0x1f),
-        };
+        let target = Target { source: SourceId(3), flow: FlowId(0x1f) };
         let read = |line: &str| parse(line.as_bytes()).expect("a request");
         assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(Nothing {}));
         let twice = r#"{"uid":"a", "uid":1e2}"#;

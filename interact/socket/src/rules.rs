@@ -160,11 +160,7 @@ impl Rules {
         let Some(rule) = rules.iter().find(fits) else {
             return Rights::observer();
         };
-        let grant = |m: &Modify| Grant {
-            variables: m.variables.as_str().into(),
-            min: m.min,
-            max: m.max,
-        };
+        let grant = |m: &Modify| Grant { variables: m.variables.as_str().into(), min: m.min, max: m.max };
         Rights {
             observe: rule
                 .observe

@@ -120,10 +120,7 @@ impl Server {
         // The caller may be inside a runtime of its own, where no other may be dropped: this one is made, and
         // goes, in its thread, whatever fails.
         let serve = move || {
-            let system = |error| SocketError::System {
-                path: at.clone(),
-                error,
-            };
+            let system = |error| SocketError::System { path: at.clone(), error };
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(begin.send(Err(system(error)))),
@@ -143,10 +140,7 @@ impl Server {
                 Err(error) => drop(begin.send(Err(error))),
             }
         };
-        let system = |error| SocketError::System {
-            path: path.into(),
-            error,
-        };
+        let system = |error| SocketError::System { path: path.into(), error };
         let thread = std::thread::Builder::new()
             .name("interact".to_owned())
             .spawn(serve)
@@ -154,10 +148,7 @@ impl Server {
         began
             .recv()
             .map_err(|_| SocketError::ThreadEnded(path.into()))??;
-        Ok(Server {
-            over: Some(over),
-            thread: Some(thread),
-        })
+        Ok(Server { over: Some(over), thread: Some(thread) })
     }
 }
 

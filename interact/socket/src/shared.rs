@@ -88,10 +88,7 @@ pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     // Where the bell is full its reader wakes in any case.
     let waker: Waker = Arc::new(move || drop(bell.send(&[1])));
     let ring = Ring::create(Arc::new(Mapping::new(&memory, words)?), slots, Some(waker));
-    Ok(Offer {
-        ring,
-        files: vec![memory, other.into()],
-    })
+    Ok(Offer { ring, files: vec![memory, other.into()] })
 }
 
 /// Why memory that came from another process is not taken for a ring.

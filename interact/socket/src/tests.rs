@@ -47,12 +47,7 @@ impl Place {
             let serving = serve(bus.clone(), &folder.join("s"), rules).expect("a socket");
             runtime.spawn(serving);
         }
-        Place {
-            folder,
-            bus,
-            provider,
-            _runtime: runtime,
-        }
+        Place { folder, bus, provider, _runtime: runtime }
     }
 
     fn socket(&self) -> PathBuf {

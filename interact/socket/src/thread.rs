@@ -88,12 +88,7 @@ pub fn run_in_thread(
     let thread = std::thread::Builder::new()
         .name(format!("tware-{name}"))
         .spawn(body)?;
-    Ok(Running {
-        ends,
-        thread: Some(thread),
-        subscriber,
-        ids,
-    })
+    Ok(Running { ends, thread: Some(thread), subscriber, ids })
 }
 
 /// Logs that a T-ware's thread has ended, however it did.

@@ -36,10 +36,7 @@ pub struct FastParams {
 impl Default for FastParams {
     /// What suits 200 Mbit/s: a queue of 12 ms.
     fn default() -> Self {
-        Self {
-            alpha: 200,
-            gamma: 50,
-        }
+        Self { alpha: 200, gamma: 50 }
     }
 }
 
@@ -81,27 +78,15 @@ enum Phase {
     },
 }
 
-const BEGINNING: Phase = Phase::Multiply {
-    round_ends: Instant::ORIGIN,
-    min_rtt: 0,
-};
+const BEGINNING: Phase = Phase::Multiply { round_ends: Instant::ORIGIN, min_rtt: 0 };
 /// The window stays until the first update, two round trips from the next acknowledgement on.
-const SETTLED: Phase = Phase::Equate {
-    from: 0,
-    goal: 0,
-    since: Instant::ORIGIN,
-    update_at: None,
-    used: 0,
-};
+const SETTLED: Phase = Phase::Equate { from: 0, goal: 0, since: Instant::ORIGIN, update_at: None, used: 0 };
 
 impl Fast {
     /// For a connection that is yet to come.
     #[must_use]
     pub fn new(params: FastParams) -> Self {
-        let params = FastParams {
-            alpha: params.alpha.max(1),
-            gamma: params.gamma.clamp(1, 100),
-        };
+        let params = FastParams { alpha: params.alpha.max(1), gamma: params.gamma.clamp(1, 100) };
         Self {
             params,
             base: 0,
@@ -209,14 +194,7 @@ impl Fast {
 
     /// Every other round trip a new goal, and each acknowledgement a step towards it.
     fn equate(&mut self, acked: &Acked, now: Instant) {
-        let Phase::Equate {
-            mut from,
-            mut goal,
-            mut since,
-            mut update_at,
-            mut used,
-        } = self.phase
-        else {
+        let Phase::Equate { mut from, mut goal, mut since, mut update_at, mut used } = self.phase else {
             return;
         };
         used = used.max(acked.flight);
@@ -230,13 +208,7 @@ impl Fast {
         }
         let half = update_at.map_or(0, |at| at.nanos_since(since) / 2);
         self.window = between(from, goal, now.nanos_since(since), half);
-        self.phase = Phase::Equate {
-            from,
-            goal,
-            since,
-            update_at,
-            used,
-        };
+        self.phase = Phase::Equate { from, goal, since, update_at, used };
     }
 }
 

@@ -18,13 +18,7 @@ pub struct Reno {
 
 impl Default for Reno {
     fn default() -> Self {
-        Self {
-            window: 0,
-            threshold: MAX_WINDOW,
-            counted: 0,
-            rtt: 0,
-            repairing: false,
-        }
+        Self { window: 0, threshold: MAX_WINDOW, counted: 0, rtt: 0, repairing: false }
     }
 }
 

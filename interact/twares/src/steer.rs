@@ -244,14 +244,8 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
                     flow.controller.recovery_ended();
                 }
                 let (rtt, flight, now) = (field(1), field(2), signal.time());
-                flow.controller.acked(Acked {
-                    now,
-                    rtt,
-                    bytes,
-                    flight,
-                    window,
-                    mss,
-                })
+                flow.controller
+                    .acked(Acked { now, rtt, bytes, flight, window, mss })
             }
             3 => {
                 flow.recovers_until = None;
@@ -303,14 +297,7 @@ impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         };
         let pace = variable("pacing_rate").and_then(settable);
         if let (Some(window), Some(threshold)) = (variable("cwnd"), variable("ssthresh")) {
-            self.handles.insert(
-                source,
-                Handles {
-                    window,
-                    threshold,
-                    pace,
-                },
-            );
+            self.handles.insert(source, Handles { window, threshold, pace });
         }
     }
 
@@ -379,16 +366,11 @@ mod tests {
         let fields = |names: &[&str]| {
             names
                 .iter()
-                .map(|name| Field {
-                    name: (*name).to_owned(),
-                    kind: Kind::Number,
-                })
+                .map(|name| Field { name: (*name).to_owned(), kind: Kind::Number })
                 .collect()
         };
-        let event = |(name, names): (&str, &[&str])| EventType {
-            name: format!("tcp.{name}"),
-            fields: fields(names),
-        };
+        let event =
+            |(name, names): (&str, &[&str])| EventType { name: format!("tcp.{name}"), fields: fields(names) };
         let of: [(&str, &[&str]); 7] = [
             ("established", &["rtt"]),
             ("sent", &["at", "bytes"]),
@@ -400,17 +382,11 @@ mod tests {
         ];
         let access = |name: &str| match name {
             ".conn.cc.cwnd" | ".conn.cc.ssthresh" => Access::Modifiable { min: 1, max: 1 << 30 },
-            ".conn.cc.pacing_rate" => Access::Modifiable {
-                min: 1,
-                max: u64::MAX,
-            },
+            ".conn.cc.pacing_rate" => Access::Modifiable { min: 1, max: u64::MAX },
             _ => Access::Observable,
         };
-        let variable = |name: &&str| Variable {
-            name: format!("tcp{name}"),
-            kind: Kind::Number,
-            access: access(name),
-        };
+        let variable =
+            |name: &&str| Variable { name: format!("tcp{name}"), kind: Kind::Number, access: access(name) };
         let variables = WITH
             .iter()
             .chain(&[".conn.cc.ssthresh", ".conn.cc.pacing_rate"])

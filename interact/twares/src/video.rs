@@ -40,13 +40,7 @@ impl Default for RateParams {
     /// 300 kbit/s to 8 Mbit/s, from 1 Mbit/s on by 500 kbit/s each second, for frames that have 400 ms.
     fn default() -> RateParams {
         let (floor, ceiling, start, raise) = (300_000, 8_000_000, 1_000_000, 500_000);
-        RateParams {
-            floor,
-            ceiling,
-            start,
-            raise,
-            deadline: Duration::from_millis(400),
-        }
+        RateParams { floor, ceiling, start, raise, deadline: Duration::from_millis(400) }
     }
 }
 
@@ -93,13 +87,7 @@ impl RateController {
         let ceiling = params.ceiling.max(params.floor);
         let params = RateParams { ceiling, ..params };
         let rate = params.start.clamp(params.floor, ceiling);
-        RateController {
-            params,
-            rate,
-            began: None,
-            carried: None,
-            latest: Instant::ORIGIN,
-        }
+        RateController { params, rate, began: None, carried: None, latest: Instant::ORIGIN }
     }
 
     /// The target rate, bit/s.
@@ -181,10 +169,7 @@ impl Dial {
     /// Shows a rate, bit/s.
     #[must_use]
     pub fn new(rate: u64) -> Dial {
-        Dial {
-            rate: AtomicU64::new(rate),
-            written: AtomicU64::new(0),
-        }
+        Dial { rate: AtomicU64::new(rate), written: AtomicU64::new(0) }
     }
 
     /// The rate at which to encode the next frame, bit/s.
@@ -225,12 +210,7 @@ impl Adapt {
     pub fn new(provider: &str, scope: Scope, params: RateParams, dial: Arc<Dial>) -> Adapt {
         let controller = RateController::new(params);
         dial.set_rate(controller.rate());
-        Adapt {
-            provider: provider.to_owned(),
-            scope,
-            controller,
-            dial,
-        }
+        Adapt { provider: provider.to_owned(), scope, controller, dial }
     }
 }
 
@@ -260,13 +240,7 @@ impl Tware for Adapt {
             return;
         };
         let (now, written) = (signal.time(), self.dial.written());
-        let progress = Progress {
-            now,
-            written,
-            delivered,
-            window,
-            srtt: Duration::from_nanos(srtt),
-        };
+        let progress = Progress { now, written, delivered, window, srtt: Duration::from_nanos(srtt) };
         self.dial.set_rate(match subscription {
             0 => self.controller.timeout(progress),
             1 => self.controller.recovery_began(progress),
@@ -292,10 +266,7 @@ mod tests {
                 srtt: Duration::from_millis(50),
                 ..Progress::default()
             };
-            Line {
-                controller: RateController::new(params),
-                at,
-            }
+            Line { controller: RateController::new(params), at }
         }
 
         fn run(&mut self, tenths: u64, capacity: u64) {
@@ -325,10 +296,7 @@ mod tests {
 
     #[test]
     fn it_follows_a_line_that_narrows_without_any_loss() {
-        let mut line = Line::new(RateParams {
-            start: 8_000_000,
-            ..RateParams::default()
-        });
+        let mut line = Line::new(RateParams { start: 8_000_000, ..RateParams::default() });
         line.run(20, 10_000_000);
         line.run(20, 3_000_000);
         assert!(
@@ -347,11 +315,7 @@ mod tests {
 
     #[test]
     fn a_loss_lowers_it_at_once_to_what_is_allowed() {
-        let mut line = Line::new(RateParams {
-            start: 4_000_000,
-            raise: 0,
-            ..RateParams::default()
-        });
+        let mut line = Line::new(RateParams { start: 4_000_000, raise: 0, ..RateParams::default() });
         line.run(10, 10_000_000);
         assert_eq!(line.controller.clone().recovery_began(line.at), 3_500_000, "7/8");
         assert_eq!(line.controller.clone().timeout(line.at), 2_000_000, "a half");
@@ -365,10 +329,7 @@ mod tests {
     fn idle_periods_earn_little_and_bounds_hold_whatever_comes() {
         let mut controller = RateController::new(RateParams::default());
         assert_eq!(
-            controller.acked(Progress {
-                now: Instant::NEVER,
-                ..Progress::default()
-            }),
+            controller.acked(Progress { now: Instant::NEVER, ..Progress::default() }),
             1_100_000
         );
         let wild = [0, 1, 1 << 40, u64::MAX];
@@ -390,12 +351,7 @@ mod tests {
                 }
             }
         }
-        let turned = RateParams {
-            floor: 9,
-            ceiling: 3,
-            start: 5,
-            ..RateParams::default()
-        };
+        let turned = RateParams { floor: 9, ceiling: 3, start: 5, ..RateParams::default() };
         assert_eq!(RateController::new(turned).rate(), 9);
     }
 

@@ -74,13 +74,7 @@ fn stays_within(controller: &mut impl Controller, seed: u64) {
 fn windows_stay_within_their_bounds() {
     for seed in 0..200 {
         stays_within(&mut Fast::new(FastParams::default()), seed);
-        stays_within(
-            &mut Fast::new(FastParams {
-                alpha: u16::MAX,
-                gamma: 100,
-            }),
-            seed,
-        );
+        stays_within(&mut Fast::new(FastParams { alpha: u16::MAX, gamma: 100 }), seed);
         stays_within(&mut Reno::new(), seed);
     }
 }
@@ -100,12 +94,7 @@ fn losses_match_the_table() {
     };
     assert_eq!(controller.acked(acked).window, 11_000);
     assert_eq!(controller.recovery_began(80_000, 1000).window, 40_000);
-    let repair = Acked {
-        now: Instant::from_nanos(2),
-        window: 40_000,
-        flight: 40_000,
-        ..acked
-    };
+    let repair = Acked { now: Instant::from_nanos(2), window: 40_000, flight: 40_000, ..acked };
     assert_eq!(
         controller.acked(repair).window,
         40_000,
@@ -114,21 +103,12 @@ fn losses_match_the_table() {
     controller.recovery_ended();
     assert_eq!(controller.timeout(40_000, false, 1000).window, 1000);
     assert_eq!(controller.round_trips(), (0, 0), "the path is measured anew");
-    let again = Acked {
-        now: Instant::from_nanos(3),
-        window: 1000,
-        flight: 1000,
-        ..acked
-    };
+    let again = Acked { now: Instant::from_nanos(3), window: 1000, flight: 1000, ..acked };
     assert_eq!(controller.acked(again).window, 2000);
     // 1.25 segments in a round trip would hold back a window that doubles: two.
     assert_eq!(
         controller
-            .acked(Acked {
-                flight: 100,
-                window: 2000,
-                ..again
-            })
+            .acked(Acked { flight: 100, window: 2000, ..again })
             .pacing,
         Some(40_000)
     );

@@ -53,11 +53,7 @@ impl Forwarder {
         let thread = std::thread::Builder::new()
             .name("lab-forwarder".to_owned())
             .spawn(move || run(cells, &inbox, &thread_bell, &watch))?;
-        Ok(Forwarder {
-            orders: Some(orders),
-            bell,
-            thread: Some(thread),
-        })
+        Ok(Forwarder { orders: Some(orders), bell, thread: Some(thread) })
     }
 
     /// Has the thread do something with a cell, and waits for the answer; nothing when it ended.

@@ -52,11 +52,7 @@ impl NameServer {
         let thread = std::thread::Builder::new()
             .name("lab-resolver".to_owned())
             .spawn(move || serve(&zone, &sockets, &thread_over, &watch))?;
-        Ok(NameServer {
-            over,
-            bell,
-            thread: Some(thread),
-        })
+        Ok(NameServer { over, bell, thread: Some(thread) })
     }
 }
 

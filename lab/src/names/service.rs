@@ -98,22 +98,13 @@ mod tests {
         assert_eq!(data(&more, &plan).as_deref(), Some(&expected[..]));
         assert_eq!(
             data(
-                &Service {
-                    alpn: vec![String::new()],
-                    ..Service::default()
-                },
+                &Service { alpn: vec![String::new()], ..Service::default() },
                 &plan
             ),
             None
         );
         assert_eq!(
-            data(
-                &Service {
-                    target: "x".repeat(64),
-                    ..Service::default()
-                },
-                &plan
-            ),
+            data(&Service { target: "x".repeat(64), ..Service::default() }, &plan),
             None
         );
     }

@@ -142,10 +142,7 @@ impl Entry {
 impl Script {
     fn new(both: Reply, own: Reply) -> Script {
         let delay = own.delay.or(both.delay).map_or(Duration::ZERO, Duration::from);
-        Script {
-            delay,
-            answer: own.answer.or(both.answer).unwrap_or_default(),
-        }
+        Script { delay, answer: own.answer.or(both.answer).unwrap_or_default() }
     }
 }
 
@@ -175,12 +172,7 @@ struct Question {
 
 impl Question {
     /// In an answer to what is no query.
-    const NONE: Question = Question {
-        name: String::new(),
-        kind: 0,
-        class: 0,
-        end: HEADER,
-    };
+    const NONE: Question = Question { name: String::new(), kind: 0, class: 0, end: HEADER };
 
     fn read(query: &[u8]) -> Option<Question> {
         if query.get(4..6)? != [0, 1] {
@@ -207,12 +199,7 @@ impl Question {
         let rest: &[u8; 4] = query.get(at..)?.first_chunk()?;
         let kind = u16::from_be_bytes([rest[0], rest[1]]);
         let class = u16::from_be_bytes([rest[2], rest[3]]);
-        Some(Question {
-            name,
-            kind,
-            class,
-            end: at + 4,
-        })
+        Some(Question { name, kind, class, end: at + 4 })
     }
 }
 

@@ -131,10 +131,6 @@ pub(crate) fn shape(
         .max(frame);
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     // The kernel's limit counts what waits beyond the burst.
-    let shape = Shape {
-        bytes_per_second,
-        burst: small(burst),
-        queue: small(queue),
-    };
+    let shape = Shape { bytes_per_second, burst: small(burst), queue: small(queue) };
     Ok(netlink.shape(&link.ends[end].interface, shape)?)
 }

@@ -55,11 +55,7 @@ impl Network {
             .iter()
             .map(Station::new)
             .collect::<Result<Vec<_>, _>>()?;
-        let mut network = Network {
-            core,
-            core_netlink,
-            stations,
-        };
+        let mut network = Network { core, core_netlink, stations };
         for number in 0..plan.links.len() {
             links::lay(&mut network, plan, number)?;
         }

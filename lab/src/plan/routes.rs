@@ -51,26 +51,14 @@ pub(super) fn routes(plan: &Plan, host: usize) -> Vec<RoutePlan> {
                 continue;
             }
             if here.addresses.iter().any(|subnet| in_subnet(to, *subnet)) {
-                routes.push(RoutePlan {
-                    to,
-                    link,
-                    end,
-                    gateway: None,
-                    cost: 0,
-                });
+                routes.push(RoutePlan { to, link, end, gateway: None, cost: 0 });
                 continue;
             }
             let Some(gateway) = gateway(&plan.links[link], end, to) else {
                 continue;
             };
             if let Some(cost) = cost(plan, host, (link, end), destination) {
-                routes.push(RoutePlan {
-                    to,
-                    link,
-                    end,
-                    gateway: Some(gateway),
-                    cost,
-                });
+                routes.push(RoutePlan { to, link, end, gateway: Some(gateway), cost });
             }
         }
     }

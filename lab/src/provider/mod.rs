@@ -37,16 +37,9 @@ pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
     lab.on_change(move |changed| news.send(News::Changed(changed.clone())).is_ok());
     std::thread::scope(|scope| {
         // However the body ends, the thread does as well.
-        let _ends = Ends {
-            over: &over,
-            waker: &waker,
-        };
+        let _ends = Ends { over: &over, waker: &waker };
         let (serving, over) = (
-            Serving {
-                source,
-                links: Links::new(lab),
-                lost: BTreeMap::new(),
-            },
+            Serving { source, links: Links::new(lab), lost: BTreeMap::new() },
             &over,
         );
         scope.spawn(move || serving.run(&inbox, over));
@@ -193,10 +186,7 @@ struct Links<'a> {
 
 impl<'a> Links<'a> {
     fn new(lab: &'a Lab) -> Links<'a> {
-        Links {
-            lab,
-            counted: RefCell::new(None),
-        }
+        Links { lab, counted: RefCell::new(None) }
     }
 
     /// The clock of its events, which counts from when the lab was set up.
@@ -284,11 +274,7 @@ impl State for Links<'_> {
             Direction::Backward => "backward",
         };
         let label = format!("{} {word}", link.name());
-        Some(FlowInfo {
-            kind: "link".to_owned(),
-            label,
-            ..FlowInfo::default()
-        })
+        Some(FlowInfo { kind: "link".to_owned(), label, ..FlowInfo::default() })
     }
 
     fn flows(&self) -> Vec<FlowId> {

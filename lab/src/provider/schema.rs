@@ -47,55 +47,37 @@ pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
         "silent",
         Kind::Bool,
         1,
-        Of::Ruled(silent, |value| Rules {
-            silent: Some(value != 0),
-            ..rules()
-        }),
+        Of::Ruled(silent, |value| Rules { silent: Some(value != 0), ..rules() }),
     ),
     (
         "rate",
         Kind::Number,
         u64::MAX,
-        Of::Ruled(rate, |value| Rules {
-            rate: Some(Rate(value)),
-            ..rules()
-        }),
+        Of::Ruled(rate, |value| Rules { rate: Some(Rate(value)), ..rules() }),
     ),
     (
         "delay",
         Kind::Duration,
         HOUR,
-        Of::Ruled(delay, |value| Rules {
-            delay: Some(Span(value)),
-            ..rules()
-        }),
+        Of::Ruled(delay, |value| Rules { delay: Some(Span(value)), ..rules() }),
     ),
     (
         "jitter",
         Kind::Duration,
         HOUR,
-        Of::Ruled(jitter, |value| Rules {
-            jitter: Some(Span(value)),
-            ..rules()
-        }),
+        Of::Ruled(jitter, |value| Rules { jitter: Some(Span(value)), ..rules() }),
     ),
     (
         "loss",
         Kind::Number,
         BILLION as u64,
-        Of::Ruled(loss, |value| Rules {
-            loss: Some(share(value)),
-            ..rules()
-        }),
+        Of::Ruled(loss, |value| Rules { loss: Some(share(value)), ..rules() }),
     ),
     (
         "queue",
         Kind::Number,
         u64::MAX,
-        Of::Ruled(queue, |value| Rules {
-            queue: Some(Bytes(value)),
-            ..rules()
-        }),
+        Of::Ruled(queue, |value| Rules { queue: Some(Bytes(value)), ..rules() }),
     ),
     ("sent", Kind::Number, 0, Of::Counted(|done| done.sent)),
     ("sent_bytes", Kind::Number, 0, Of::Counted(|done| done.sent_bytes)),

@@ -42,9 +42,7 @@ pub(crate) struct Filter {
 impl Filter {
     /// A filter that obeys this list.
     pub(crate) fn new(blocked: &Blocked) -> Filter {
-        Filter {
-            blocked: blocked.clone(),
-        }
+        Filter { blocked: blocked.clone() }
     }
 }
 

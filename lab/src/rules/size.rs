@@ -19,9 +19,7 @@ pub(crate) struct Size {
 impl Size {
     /// A rule that obeys this number of bytes; 0: no limit.
     pub(crate) fn new(max_length: &Arc<AtomicU64>) -> Size {
-        Size {
-            max_length: Arc::clone(max_length),
-        }
+        Size { max_length: Arc::clone(max_length) }
     }
 }
 

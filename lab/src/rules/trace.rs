@@ -181,12 +181,9 @@ impl Trace {
             _ => false,
         };
         if !same {
-            self.running = chosen.clone().map(|line| Running {
-                line,
-                start: now,
-                opportunity: 0,
-                left: 0,
-            });
+            self.running = chosen
+                .clone()
+                .map(|line| Running { line, start: now, opportunity: 0, left: 0 });
         }
     }
 }
@@ -312,18 +309,12 @@ mod tests {
 
     #[test]
     fn a_frame_beyond_the_queue_is_lost() {
-        let two = Profile {
-            queue_packets: 2,
-            ..Profile::default()
-        };
+        let two = Profile { queue_packets: 2, ..Profile::default() };
         assert_eq!(
             leave("5\n", &two, &[(0, 9), (0, 9), (0, 9)]),
             [Some(5), Some(5), None]
         );
-        let bytes = Profile {
-            queue_bytes: 2000,
-            ..Profile::default()
-        };
+        let bytes = Profile { queue_bytes: 2000, ..Profile::default() };
         assert_eq!(
             leave("5\n", &bytes, &[(0, 1500), (0, 600), (0, 500)]),
             [Some(5), None, Some(10)]

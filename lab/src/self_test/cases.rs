@@ -45,14 +45,7 @@ pub(super) fn matrix(quick: bool) -> Vec<Case> {
             delay_us / 1e3,
             loss * 100.0
         );
-        cases.push(Case {
-            name,
-            through,
-            rate,
-            delay_us,
-            loss,
-            quick,
-        });
+        cases.push(Case { name, through, rate, delay_us, loss, quick });
     };
     let rates: &[f64] = if quick {
         &[10e6, 1e9]
@@ -87,10 +80,7 @@ impl Case {
             if row.faults.is_empty() {
                 break;
             }
-            row = Row {
-                tries,
-                ..self.measure()?
-            };
+            row = Row { tries, ..self.measure()? };
         }
         Ok(row)
     }

@@ -44,13 +44,7 @@ fn floor(quick: bool) -> Result<Floor, LabError> {
     let busy = probe::delays(&pair(line)?, probes, Some(500_000_000))?;
     let seconds = if quick { 0.3 } else { 1.0 };
     let (bits_per_second, lost) = probe::stream(&pair("through = \"cell\"\nmtu = 1500")?, seconds)?;
-    Ok(Floor {
-        kernel,
-        cell,
-        busy,
-        bits_per_second,
-        lost,
-    })
+    Ok(Floor { kernel, cell, busy, bits_per_second, lost })
 }
 
 /// Two hosts `a` and `b`, with a link `link` that has these further lines.

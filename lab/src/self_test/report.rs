@@ -91,13 +91,7 @@ impl fmt::Display for SelfTest {
         for row in &self.rows {
             write!(f, "{row}")?;
         }
-        let Floor {
-            kernel,
-            cell,
-            busy,
-            bits_per_second,
-            lost,
-        } = &self.floor;
+        let Floor { kernel, cell, busy, bits_per_second, lost } = &self.floor;
         writeln!(
             f,
             "\nthis machine's floor, ms                   p50       p90       p99"

@@ -313,10 +313,7 @@ impl Host {
     /// A host of this name that does nothing.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Host {
-        Host {
-            name: name.into(),
-            ..Host::default()
-        }
+        Host { name: name.into(), ..Host::default() }
     }
 }
 
@@ -324,10 +321,7 @@ impl Link {
     /// A perfect link between two hosts.
     #[must_use]
     pub fn between(first: impl Into<String>, second: impl Into<String>) -> Link {
-        Link {
-            between: [first.into(), second.into()],
-            ..Link::default()
-        }
+        Link { between: [first.into(), second.into()], ..Link::default() }
     }
 
     /// Its name, the default included.

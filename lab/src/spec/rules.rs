@@ -117,12 +117,7 @@ impl Rules {
     /// Whether the kernel can do all of it: rate and queue in bytes.
     #[must_use]
     pub fn suit_the_kernel(&self) -> bool {
-        let rest = Rules {
-            rate: None,
-            queue: None,
-            queue_packets: None,
-            ..self.clone()
-        };
+        let rest = Rules { rate: None, queue: None, queue_packets: None, ..self.clone() };
         rest == Rules::default()
     }
 }

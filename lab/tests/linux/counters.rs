@@ -65,10 +65,7 @@ pub(crate) fn queues_are_seen_to_fill() -> TestResult {
         // Without a rate the queue is gone; what was counted stays.
         link.set(
             Direction::Forward,
-            &Rules {
-                rate: Some("0bit/s".parse()?),
-                ..Rules::default()
-            },
+            &Rules { rate: Some("0bit/s".parse()?), ..Rules::default() },
         )?;
         let later = link.statistics(Direction::Forward)?;
         assert!(

@@ -46,12 +46,7 @@ impl Probe {
         to.set_read_timeout(Some(SILENCE))?;
         let from = lab.host("a")?.run(|| UdpSocket::bind((any, 0)))??;
         let target = SocketAddr::new(address, to.local_addr()?.port());
-        Ok(Probe {
-            from,
-            to,
-            target,
-            start: Instant::now(),
-        })
+        Ok(Probe { from, to, target, start: Instant::now() })
     }
 
     /// From `a` to `b` over IPv4.

@@ -81,10 +81,8 @@ pub(crate) fn protocols_are_blocked() -> TestResult {
             .run(|| std::net::TcpStream::connect_timeout(&to, limit))
     };
     assert!(connect(Duration::from_secs(5))?.is_ok());
-    lab.link("link")?.set_both(&Rules {
-        block: Some(vec!["tcp:80".parse()?]),
-        ..Rules::default()
-    })?;
+    lab.link("link")?
+        .set_both(&Rules { block: Some(vec!["tcp:80".parse()?]), ..Rules::default() })?;
     assert!(connect(Duration::from_millis(300))?.is_err());
     assert!(
         Probe::v4(&lab)?.gets_through()?,
@@ -104,10 +102,7 @@ pub(crate) fn rates_change() -> TestResult {
             Ok(percentile(&probe.run(20, 1458, Duration::ZERO)?, 1.0))
         };
         let fast = time(&probe)?;
-        let rules = Rules {
-            rate: Some("1Mbit/s".parse()?),
-            ..Rules::default()
-        };
+        let rules = Rules { rate: Some("1Mbit/s".parse()?), ..Rules::default() };
         lab.link("link")?.set(Direction::Forward, &rules)?;
         let slow = time(&probe)?;
         // 20 frames of 1500 bytes are 240 ms at 1 Mbit/s; the kernel's bucket holds two of them.
@@ -116,10 +111,7 @@ pub(crate) fn rates_change() -> TestResult {
             "{through}: {slow:?} after {fast:?}"
         );
         assert!(fast < slow / 2, "{through}: {fast:?} before {slow:?}");
-        let rules = Rules {
-            rate: Some("0bit/s".parse()?),
-            ..Rules::default()
-        };
+        let rules = Rules { rate: Some("0bit/s".parse()?), ..Rules::default() };
         lab.link("link")?.set(Direction::Forward, &rules)?;
         let free = time(&probe)?;
         assert!(free < slow / 2, "{through}: {free:?} without a rate");

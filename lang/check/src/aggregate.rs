@@ -191,10 +191,7 @@ impl<'a> Body<'_, 'a> {
             IdPart::Bytes(_) | IdPart::Scalar(..) => None,
         });
         let word = Ty::uint(32);
-        let len = |place| Expr {
-            ty: Ty::uint(32),
-            kind: ExprKind::Query(Query::Len(place)),
-        };
+        let len = |place| Expr { ty: Ty::uint(32), kind: ExprKind::Query(Query::Len(place)) };
         let add = |a, b| fold::binary(BinOp::Add, a, b, Ty::uint(32));
         let Some(inner_bytes) = inner.map(len).reduce(add) else {
             return;
@@ -205,10 +202,7 @@ impl<'a> Body<'_, 'a> {
         let room = fold::constant((Id::MAX - fixed) as u64, word);
         let fits = fold::compare(CmpOp::Le, inner_bytes, room);
         if self.is_parser() {
-            let drop = Stmt {
-                span: crate::state::span(at),
-                kind: StmtKind::Drop,
-            };
+            let drop = Stmt { span: crate::state::span(at), kind: StmtKind::Drop };
             self.push(StmtKind::If(fits, Vec::new(), vec![drop]));
         } else {
             let text = format!("`{}` has at most {} bytes", self.ck.sources.text(at), Id::MAX);

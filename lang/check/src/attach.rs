@@ -87,15 +87,7 @@ impl<'a> Checker<'a> {
             }
         });
         let at = attach.processor.span;
-        Some(Attachment {
-            func,
-            at,
-            side: attach.side,
-            anchor,
-            event,
-            met: false,
-            taken: false,
-        })
+        Some(Attachment { func, at, side: attach.side, anchor, event, met: false, taken: false })
     }
 
     fn function_named(&mut self, name: &'a Ident, def: Option<Def>) -> Option<usize> {

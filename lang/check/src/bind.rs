@@ -71,11 +71,7 @@ impl Checker<'_> {
             None => When::Always,
         };
         if binding.parts.is_empty() {
-            return vec![Processor {
-                func: func_id,
-                when: when(binding.keyed),
-                args: binding.args,
-            }];
+            return vec![Processor { func: func_id, when: when(binding.keyed), args: binding.args }];
         }
         let Some(candidates) = self.contexts_with_parts(&binding, entry, asked) else {
             return Vec::new();
@@ -97,11 +93,7 @@ impl Checker<'_> {
             for ((position, part), offset) in binding.parts.iter().zip(offsets) {
                 args[*position] = inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
             }
-            processors.push(Processor {
-                func: func_id,
-                when: When::Found(context),
-                args,
-            });
+            processors.push(Processor { func: func_id, when: When::Found(context), args });
         }
         processors
     }
@@ -216,12 +208,7 @@ impl Checker<'_> {
     fn bind_parameters(&mut self, event: u32, entry: &Entry<'_>) -> Option<Binding> {
         let (func, at) = (entry.func, entry.at);
         let types = self.funcs[func].param_types.clone();
-        let mut binding = Binding {
-            args: Vec::new(),
-            keyed: None,
-            absent: false,
-            parts: Vec::new(),
-        };
+        let mut binding = Binding { args: Vec::new(), keyed: None, absent: false, parts: Vec::new() };
         for ty in types {
             match ty {
                 Type::NoContext => binding.absent = true,

@@ -127,18 +127,12 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// For an expression over a structure's fields, without statements.
     pub(crate) fn over(ck: &'c mut Checker<'a>, kind: BodyKind, this: Place) -> Body<'c, 'a> {
-        Body {
-            this: Some(this),
-            ..Body::new(ck, kind)
-        }
+        Body { this: Some(this), ..Body::new(ck, kind) }
     }
 
     /// Writes a statement.
     pub(crate) fn push(&mut self, kind: StmtKind) {
-        self.out.push(Stmt {
-            span: span(self.at),
-            kind,
-        });
+        self.out.push(Stmt { span: span(self.at), kind });
     }
 
     /// Lowers with `lower` into a list of its own and returns the list.
@@ -190,13 +184,7 @@ impl<'c, 'a> Body<'c, 'a> {
         };
         self.ck
             .note_local(name, kind, |ck| Self::show_variable(ck, &variable));
-        let local = Local {
-            variable,
-            at: name.span,
-            used: false,
-            warn,
-            read_only: false,
-        };
+        let local = Local { variable, at: name.span, used: false, warn, read_only: false };
         // As in C, a function's parameters and its outermost block share their names.
         let in_function = matches!(self.kind, BodyKind::Function(_)) && self.scopes.len() == 2;
         let parameter = self
@@ -265,12 +253,7 @@ impl<'c, 'a> Body<'c, 'a> {
                 self.ck.too_large(self.at);
                 self.frame = MAX_SIZE as u32 + 1;
             }
-            return Place {
-                base: Base::Local,
-                offset: 0,
-                steps: Vec::new(),
-                ty,
-            };
+            return Place { base: Base::Local, offset: 0, steps: Vec::new(), ty };
         }
         self.frame = offset + size;
         let name = if name.is_empty() {
@@ -278,19 +261,9 @@ impl<'c, 'a> Body<'c, 'a> {
         } else {
             name.to_owned()
         };
-        self.locals.push(Field {
-            name,
-            ty: ty.clone(),
-            offset,
-            default: None,
-            access: Access::default(),
-        });
-        Place {
-            base: Base::Local,
-            offset,
-            steps: Vec::new(),
-            ty,
-        }
+        self.locals
+            .push(Field { name, ty: ty.clone(), offset, default: None, access: Access::default() });
+        Place { base: Base::Local, offset, steps: Vec::new(), ty }
     }
 
     /// An unnamed variable.
@@ -388,15 +361,9 @@ impl<'c, 'a> Body<'c, 'a> {
 /// What is at a place of a scalar type; a varint reads as `uint64`.
 pub(crate) fn load(place: Place) -> Expr {
     let ty = place.ty.clone();
-    let loaded = Expr {
-        ty: ty.clone(),
-        kind: ExprKind::Load(place),
-    };
+    let loaded = Expr { ty: ty.clone(), kind: ExprKind::Load(place) };
     match ty {
-        Ty::Varint => Expr {
-            ty: Ty::uint(64),
-            kind: ExprKind::Cast(Box::new(loaded)),
-        },
+        Ty::Varint => Expr { ty: Ty::uint(64), kind: ExprKind::Cast(Box::new(loaded)) },
         _ => loaded,
     }
 }
@@ -413,10 +380,5 @@ pub(crate) fn inside(place: &Place, offset: u32, ty: Ty) -> Place {
 
 /// A place at the start of a region.
 pub(crate) fn region(base: Base, ty: Ty) -> Place {
-    Place {
-        base,
-        offset: 0,
-        steps: Vec::new(),
-        ty,
-    }
+    Place { base, offset: 0, steps: Vec::new(), ty }
 }

@@ -33,10 +33,7 @@ pub(crate) struct Cost {
 impl Cost {
     /// Work alone.
     fn of_steps(steps: u64) -> Cost {
-        Cost {
-            steps,
-            ..Cost::default()
-        }
+        Cost { steps, ..Cost::default() }
     }
 
     fn zip(self, other: Cost, f: impl Fn(u64, u64) -> u64) -> Cost {
@@ -91,10 +88,7 @@ struct Paths {
 
 impl Paths {
     fn through(cost: Cost) -> Paths {
-        Paths {
-            through: Some(cost),
-            ..Paths::default()
-        }
+        Paths { through: Some(cost), ..Paths::default() }
     }
 
     fn or(self, other: Paths) -> Paths {
@@ -173,11 +167,7 @@ impl<'m> Costs<'m> {
         let entry = Paths::through(Cost::of_steps(self.weights.entry(&module.funcs[index])));
         let paths = entry.then(self.paths(&module.funcs[index].body));
         let through = either(paths.through, paths.leaving);
-        let call = Paths {
-            through,
-            leaving: None,
-            ending: paths.ending,
-        };
+        let call = Paths { through, leaving: None, ending: paths.ending };
         self.known[index] = Some(call);
         call
     }
@@ -194,10 +184,7 @@ impl<'m> Costs<'m> {
     }
 
     fn statement(&mut self, stmt: &Stmt) -> Paths {
-        let mut parts = Parts {
-            costs: self,
-            paths: Paths::through(Cost::default()),
-        };
+        let mut parts = Parts { costs: self, paths: Paths::through(Cost::default()) };
         visit::visit_own(&mut parts, stmt);
         let parts = parts.paths;
         let own = match &stmt.kind {
@@ -212,19 +199,12 @@ impl<'m> Costs<'m> {
                     ending: round.ending.map(|_| rounds),
                 }
             }
-            StmtKind::Return(_) => Paths {
-                leaving: Some(Cost::default()),
-                ..Paths::default()
-            },
-            StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => Paths {
-                ending: Some(Cost::default()),
-                ..Paths::default()
-            },
+            StmtKind::Return(_) => Paths { leaving: Some(Cost::default()), ..Paths::default() },
+            StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => {
+                Paths { ending: Some(Cost::default()), ..Paths::default() }
+            }
             StmtKind::Emit(instruction) => Paths::through(self.instruction(instruction)),
-            StmtKind::PushEvent { .. } => Paths::through(Cost {
-                events: 1,
-                ..Cost::default()
-            }),
+            StmtKind::PushEvent { .. } => Paths::through(Cost { events: 1, ..Cost::default() }),
             StmtKind::Store(..)
             | StmtKind::Copy(..)
             | StmtKind::Init(_)

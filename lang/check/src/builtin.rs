@@ -234,10 +234,7 @@ impl<'a> Body<'_, 'a> {
         let Some(parts) = self.id_parts(rest) else {
             return Value::Error;
         };
-        Value::Scalar(Expr {
-            ty: Ty::uint(64),
-            kind: ExprKind::KeyedHash(Box::new(keys), parts),
-        })
+        Value::Scalar(Expr { ty: Ty::uint(64), kind: ExprKind::KeyedHash(Box::new(keys), parts) })
     }
 
     /// The pieces of an id or of a hashed tuple.
@@ -289,12 +286,7 @@ impl<'a> Body<'_, 'a> {
             self.argument_count(at, "len", "one value", args.len());
             return Value::Error;
         };
-        let wire = |fact| {
-            Value::Scalar(Expr {
-                ty: Ty::uint(32),
-                kind: ExprKind::Wire(fact),
-            })
-        };
+        let wire = |fact| Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Wire(fact) });
         if matches!(self.kind, BodyKind::Wire)
             && matches!(&arg.kind, ast::ExprKind::Name(name) if name.name == "this")
         {
@@ -307,10 +299,7 @@ impl<'a> Body<'_, 'a> {
                 Ty::Data if matches!(self.kind, BodyKind::Wire) => wire(WireFact::DataLen),
                 Ty::Data => Value::Scalar(data_len(&place)),
                 Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
-                    Value::Scalar(Expr {
-                        ty: Ty::uint(32),
-                        kind: ExprKind::Query(ir::Query::Len(place)),
-                    })
+                    Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Query(ir::Query::Len(place)) })
                 }
                 _ => self.no_length(arg.span),
             },
@@ -375,13 +364,7 @@ impl<'a> Body<'_, 'a> {
             None => fold::constant(0, Ty::uint(32)),
         };
         let Some(uid) = uid else { return false };
-        self.push(StmtKind::MakeData {
-            dst: dst.clone(),
-            uid,
-            off,
-            len,
-            seg_size,
-        });
+        self.push(StmtKind::MakeData { dst: dst.clone(), uid, off, len, seg_size });
         true
     }
 }

@@ -193,10 +193,9 @@ impl<'a> Body<'_, 'a> {
             Type::Value(ty) if self.ck.event_of(&ty).is_some() => {
                 self.not_a_helper(name, at, "it makes events")
             }
-            Type::Value(ty) if ty.is_scalar() => Some(Value::Scalar(Expr {
-                ty,
-                kind: ExprKind::Call(func, lowered),
-            })),
+            Type::Value(ty) if ty.is_scalar() => {
+                Some(Value::Scalar(Expr { ty, kind: ExprKind::Call(func, lowered) }))
+            }
             Type::Value(ty) => {
                 let place = self.temporary(ty);
                 lowered.push(Arg::Ref(place.clone()));
@@ -317,10 +316,7 @@ impl<'a> Body<'_, 'a> {
             Type::Value(ty) => {
                 let func = self.ck.extern_function(index);
                 let args = lowered.into_iter().map(Arg::Value).collect();
-                Value::Scalar(Expr {
-                    ty,
-                    kind: ExprKind::Call(func, args),
-                })
+                Value::Scalar(Expr { ty, kind: ExprKind::Call(func, args) })
             }
             Type::Instr => {
                 self.no_function_but_instruction(name);

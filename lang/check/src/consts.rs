@@ -20,10 +20,9 @@ impl<'a> Checker<'a> {
             let decl = &self.enums[index];
             let named = |(value, (name, _)): (&u64, &(Ident, _))| (*value, name.name.clone());
             let variants = decl.values.iter().zip(decl.variants).map(named).collect();
-            self.module.enums.push(EnumNames {
-                name: decl.name.name.clone(),
-                variants,
-            });
+            self.module
+                .enums
+                .push(EnumNames { name: decl.name.name.clone(), variants });
         }
         for index in 0..self.consts.len() {
             self.const_value(index);
@@ -66,11 +65,9 @@ impl<'a> Checker<'a> {
             .and_then(|ty| self.constant_expr(value, ty))
             .unwrap_or(0);
         let ty_or_word = ty.clone().unwrap_or(Ty::uint(64));
-        self.module.params.push(ir::Param {
-            name: name.name.clone(),
-            ty: ty_or_word,
-            default,
-        });
+        self.module
+            .params
+            .push(ir::Param { name: name.name.clone(), ty: ty_or_word, default });
         self.params[index].result = ty.map(|ty| (ty, default));
         self.params[index].progress = Progress::Ready;
     }
@@ -132,11 +129,7 @@ impl<'a> Checker<'a> {
             self.enum_values(index, ty);
         }
         let width = ty.as_ref().and_then(Ty::width);
-        let ty = width.map(|(bits, signed)| Ty::Enum {
-            index: index as u32,
-            bits,
-            signed,
-        });
+        let ty = width.map(|(bits, signed)| Ty::Enum { index: index as u32, bits, signed });
         self.enums[index].ty = ty.clone();
         self.enums[index].progress = Progress::Ready;
         ty

@@ -94,12 +94,7 @@ impl<'a> Body<'_, 'a> {
             }
         };
         self.ck.note_access(&place.ty, method);
-        let scalar = |ty: Ty, query| {
-            Value::Scalar(Expr {
-                ty,
-                kind: ExprKind::Query(query),
-            })
-        };
+        let scalar = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
         match (place.ty.clone(), method.name.as_str(), args) {
             (Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. }, "at", [position]) => {
                 let at = position.span;
@@ -182,10 +177,7 @@ impl<'a> Body<'_, 'a> {
                             return Value::Error;
                         };
                         let query = Query::HasTag(place, tag.0);
-                        return Value::Scalar(Expr {
-                            ty: Ty::Bool,
-                            kind: ExprKind::Query(query),
-                        });
+                        return Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::Query(query) });
                     }
                 }
                 Value::Entry(entry, list) => {
@@ -303,10 +295,7 @@ impl<'a> Body<'_, 'a> {
                 self.push(StmtKind::Container { op, ok: None });
             }
             (op, Some(result), _) if result.ty == Ty::Bool => {
-                self.push(StmtKind::Container {
-                    op,
-                    ok: Some(result.clone()),
-                });
+                self.push(StmtKind::Container { op, ok: Some(result.clone()) });
             }
             (op, None, _) => self.push(StmtKind::Container { op, ok: None }),
             (_, Some(result), element) => {

@@ -78,10 +78,7 @@ impl<'a> Body<'_, 'a> {
         };
         match expr.ty {
             Ty::Bool => expr,
-            Ty::Int {
-                bits: 1,
-                signed: false,
-            } => fold::cast(expr, &Ty::Bool),
+            Ty::Int { bits: 1, signed: false } => fold::cast(expr, &Ty::Bool),
             _ => {
                 let found = self.ck.show(&expr.ty);
                 let hint = match expr.ty {
@@ -120,10 +117,7 @@ impl<'a> Body<'_, 'a> {
             Value::Infinite => Some(fold::constant(u64::MAX, Ty::uint(64))),
             Value::None => Some(fold::constant(0, Ty::Addr)),
             Value::Choice(_) => {
-                let ty = Ty::Int {
-                    bits: 64,
-                    signed: crate::ops::is_negative(&value),
-                };
+                let ty = Ty::Int { bits: 64, signed: crate::ops::is_negative(&value) };
                 Some(self.convert(value, &ty, How::Pass, at))
             }
             Value::Scalar(expr) => Some(expr),
@@ -316,10 +310,7 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) if place.ty == *ty => Some(place),
             // Any event is an `event_t`: its header comes first.
             Value::Place(place) if *ty == Ty::Struct(EVENT) && self.ck.event_of(&place.ty).is_some() => {
-                Some(Place {
-                    ty: ty.clone(),
-                    ..place
-                })
+                Some(Place { ty: ty.clone(), ..place })
             }
             Value::None if matches!(ty, Ty::Id | Ty::Ip | Ty::Bytes { .. }) => {
                 if !self.statements_allowed(at) {
@@ -395,14 +386,9 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
         }
         (Ty::Enum { .. }, Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } | Ty::Varint)
         | (Ty::Int { .. } | Ty::Varint, Ty::Enum { .. }) => Conversion::Cast(None),
-        (Ty::Bool, Ty::Int { signed: false, .. })
-        | (
-            Ty::Int {
-                bits: 1,
-                signed: false,
-            },
-            Ty::Bool,
-        ) => Conversion::Implicit,
+        (Ty::Bool, Ty::Int { signed: false, .. }) | (Ty::Int { bits: 1, signed: false }, Ty::Bool) => {
+            Conversion::Implicit
+        }
         (Ty::Int { .. }, Ty::Bool) => Conversion::Cast(Some("compare it: `x != 0`".to_owned())),
         (Ty::Int { bits, signed: false }, Ty::Seq { bits: width }) => {
             if bits <= width || how == How::Assign {

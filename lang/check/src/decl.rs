@@ -139,14 +139,10 @@ impl<'a> Body<'_, 'a> {
     /// `T c = new_ctx{…};`
     fn declare_context(&mut self, ty: &Ty, var: &'a Declarator) {
         let fields = match &var.init {
-            Init::Value(Expr {
-                kind: ExprKind::Struct { name, fields },
-                ..
-            }) if name.name == "new_ctx" => fields,
-            Init::Value(Expr {
-                kind: ExprKind::Error,
-                ..
-            }) => {
+            Init::Value(Expr { kind: ExprKind::Struct { name, fields }, .. }) if name.name == "new_ctx" => {
+                fields
+            }
+            Init::Value(Expr { kind: ExprKind::Error, .. }) => {
                 return self.bind(&var.name, Variable::Error, None);
             }
             Init::Value(_) | Init::None | Init::Args(_) => {

@@ -333,12 +333,9 @@ impl<'a> Checker<'a> {
                 .label(format!("expected at most {MAX_EVENTS}")),
             );
         }
-        self.module.parsers.push(Parser {
-            source,
-            func: id,
-            max_events,
-            steps: cost.steps,
-        });
+        self.module
+            .parsers
+            .push(Parser { source, func: id, max_events, steps: cost.steps });
     }
 
     /// For what runs outside chains.

@@ -148,11 +148,7 @@ impl Run<'_> {
             return *known;
         }
         let module = self.module;
-        let mut frame = Frame {
-            refs,
-            returned: Path::None,
-            left: Path::None,
-        };
+        let mut frame = Frame { refs, returned: Path::None, left: Path::None };
         let end = self.statements(&module.funcs[func.0 as usize].body, &mut frame, path);
         let result = end.join(frame.returned);
         self.known.insert(key, result);

@@ -35,10 +35,7 @@ impl<'a> Body<'_, 'a> {
 
     fn value_inner(&mut self, e: &'a ast::Expr, want: Option<&Ty>) -> Value {
         match &e.kind {
-            ExprKind::Int(n) => Value::Literal {
-                value: i128::from(*n),
-                mask: false,
-            },
+            ExprKind::Int(n) => Value::Literal { value: i128::from(*n), mask: false },
             ExprKind::Duration(n) => Value::Scalar(fold::constant(*n, Ty::Duration)),
             ExprKind::Bool(b) => Value::Scalar(fold::constant(u64::from(*b), Ty::Bool)),
             ExprKind::Str(_) => {
@@ -78,10 +75,9 @@ impl<'a> Body<'_, 'a> {
         if let Some(local) = self.local(name) {
             return match local.variable.clone() {
                 Variable::Place(place) => Value::Place(place),
-                Variable::RuleArg(index, ty) => Value::Scalar(Expr {
-                    ty,
-                    kind: ir::ExprKind::RuleArg(index),
-                }),
+                Variable::RuleArg(index, ty) => {
+                    Value::Scalar(Expr { ty, kind: ir::ExprKind::RuleArg(index) })
+                }
                 Variable::Entry(place, list) => Value::Entry(place, list),
                 Variable::Error => Value::Error,
                 Variable::Instruction(_)
@@ -129,10 +125,7 @@ impl<'a> Body<'_, 'a> {
             Some(Def::Param(index)) => {
                 self.ck.params[index].used = true;
                 match self.ck.params[index].result.clone() {
-                    Some((ty, _)) => Value::Scalar(Expr {
-                        ty,
-                        kind: ir::ExprKind::Param(index as u32),
-                    }),
+                    Some((ty, _)) => Value::Scalar(Expr { ty, kind: ir::ExprKind::Param(index as u32) }),
                     // A constant that asks for a param before params are there: not constant.
                     None if matches!(self.kind, BodyKind::Constant) => {
                         self.error(
@@ -258,14 +251,8 @@ impl<'a> Body<'_, 'a> {
         let value = self.value(operand, want);
         match (op, value) {
             (_, Value::Error) => Value::Error,
-            (UnOp::Neg, Value::Literal { value, .. }) => Value::Literal {
-                value: -value,
-                mask: false,
-            },
-            (UnOp::BitNot, Value::Literal { value, .. }) => Value::Literal {
-                value: !value,
-                mask: true,
-            },
+            (UnOp::Neg, Value::Literal { value, .. }) => Value::Literal { value: -value, mask: false },
+            (UnOp::BitNot, Value::Literal { value, .. }) => Value::Literal { value: !value, mask: true },
             (UnOp::Select, _) => {
                 self.error(
                     codes::OPERATOR,
@@ -359,11 +346,7 @@ impl<'a> Body<'_, 'a> {
             return Value::Place(result);
         }
         if before_then.is_empty() && before_otherwise.is_empty() && untyped(&then) && untyped(&otherwise) {
-            return Value::Choice(Box::new(Choice {
-                condition,
-                then,
-                otherwise,
-            }));
+            return Value::Choice(Box::new(Choice { condition, then, otherwise }));
         }
         let Some(ty) = self.common_type(&then, &otherwise, want, at) else {
             return Value::Error;

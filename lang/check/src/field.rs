@@ -49,10 +49,7 @@ impl<'a> Body<'_, 'a> {
         self.ck.note_member_of(name, packet_members);
         if name.name == "len" {
             let rest = ExprKind::Wire(WireFact::DataLen);
-            return Value::Scalar(Expr {
-                ty: Ty::uint(32),
-                kind: rest,
-            });
+            return Value::Scalar(Expr { ty: Ty::uint(32), kind: rest });
         }
         self.no_member(name, "pkt_t", ["len", "extract"])
     }
@@ -67,10 +64,7 @@ impl<'a> Body<'_, 'a> {
             },
             Ty::Timer => match name.name.as_str() {
                 "armed" => {
-                    let deadline = Expr {
-                        ty: Ty::Timer,
-                        kind: ExprKind::Load(place),
-                    };
+                    let deadline = Expr { ty: Ty::Timer, kind: ExprKind::Load(place) };
                     Value::Scalar(fold::compare(CmpOp::Ne, deadline, fold::constant(0, Ty::Timer)))
                 }
                 _ => self.no_member(name, "timer_t", ["armed"]),
@@ -163,30 +157,19 @@ impl<'a> Body<'_, 'a> {
         let any = self.temporary(Ty::Ip);
         self.push(StmtKind::MakeIpv4(any.clone(), fold::constant(0, Ty::uint(32))));
         let prefix = |place: &Place| inside(place, 0, Ty::Bytes { len: 12 });
-        Value::Scalar(Expr {
-            ty: Ty::Bool,
-            kind: ExprKind::SameBytes(prefix(&place), prefix(&any)),
-        })
+        Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::SameBytes(prefix(&place), prefix(&any)) })
     }
 
     /// `len`, `full`, `head`: the properties of a container.
     pub(crate) fn container_field(&mut self, place: Place, name: &Ident) -> Value {
-        let query = |ty: Ty, query| {
-            Value::Scalar(Expr {
-                ty,
-                kind: ExprKind::Query(query),
-            })
-        };
+        let query = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
         match (&place.ty, name.name.as_str()) {
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "len") => {
                 query(Ty::uint(32), Query::Len(place))
             }
             (Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. }, "full") => {
                 let cap = fold::constant(u64::from(*cap), Ty::uint(32));
-                let len = Expr {
-                    ty: Ty::uint(32),
-                    kind: ExprKind::Query(Query::Len(place)),
-                };
+                let len = Expr { ty: Ty::uint(32), kind: ExprKind::Query(Query::Len(place)) };
                 Value::Scalar(fold::compare(CmpOp::Eq, len, cap))
             }
             (Ty::Window { .. }, "len" | "runs") => query(Ty::uint(32), Query::Len(place)),
@@ -274,17 +257,8 @@ impl<'a> Body<'_, 'a> {
     /// An element of a list.
     pub(crate) fn element(&self, list: &Place, elem: &Ty, cap: u32, index: Index) -> Place {
         let stride = self.ck.layout().stride(elem);
-        let step = Step {
-            index,
-            stride,
-            header: LIST_HEADER,
-            cap,
-            offset: 0,
-        };
-        let mut place = Place {
-            ty: elem.clone(),
-            ..list.clone()
-        };
+        let step = Step { index, stride, header: LIST_HEADER, cap, offset: 0 };
+        let mut place = Place { ty: elem.clone(), ..list.clone() };
         place.steps.push(step);
         place
     }
@@ -292,17 +266,10 @@ impl<'a> Body<'_, 'a> {
     fn option_entry(&self, options: &Place, list: OptListId, cap: u32, tag: OptMember, ty: Ty) -> Place {
         let stride = self.ck.layout().option_stride(list);
         let index = Index::Tag(tag.0);
-        let mut place = Place {
-            ty,
-            ..options.clone()
-        };
-        place.steps.push(Step {
-            index,
-            stride,
-            header: LIST_HEADER,
-            cap,
-            offset: OPTION_TAG,
-        });
+        let mut place = Place { ty, ..options.clone() };
+        place
+            .steps
+            .push(Step { index, stride, header: LIST_HEADER, cap, offset: OPTION_TAG });
         place
     }
 
@@ -355,30 +322,13 @@ impl<'a> Body<'_, 'a> {
 /// The fields of a `data_t`.
 pub(crate) const DATA_FIELDS: &[(&str, usize, Ty)] = &[
     ("uid", offset_of!(Data, uid), Ty::Id),
-    (
-        "off",
-        offset_of!(Data, off),
-        Ty::Int {
-            bits: 64,
-            signed: false,
-        },
-    ),
+    ("off", offset_of!(Data, off), Ty::Int { bits: 64, signed: false }),
     ("addr", offset_of!(Data, addr), Ty::Addr),
-    (
-        "len",
-        offset_of!(Data, len),
-        Ty::Int {
-            bits: 32,
-            signed: false,
-        },
-    ),
+    ("len", offset_of!(Data, len), Ty::Int { bits: 32, signed: false }),
     (
         "seg_size",
         offset_of!(Data, seg_size),
-        Ty::Int {
-            bits: 32,
-            signed: false,
-        },
+        Ty::Int { bits: 32, signed: false },
     ),
 ];
 

@@ -15,10 +15,7 @@ pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
 
 /// A constant.
 pub(crate) fn constant(value: u64, ty: Ty) -> Expr {
-    Expr {
-        kind: ExprKind::Const(reduce(value, &ty)),
-        ty,
-    }
+    Expr { kind: ExprKind::Const(reduce(value, &ty)), ty }
 }
 
 /// The value of a constant.
@@ -36,10 +33,7 @@ pub(crate) fn cast(expr: Expr, ty: &Ty) -> Expr {
     }
     match value_of(&expr) {
         Some(value) => constant(value, ty.clone()),
-        None => Expr {
-            ty: ty.clone(),
-            kind: ExprKind::Cast(Box::new(expr)),
-        },
+        None => Expr { ty: ty.clone(), kind: ExprKind::Cast(Box::new(expr)) },
     }
 }
 
@@ -47,10 +41,7 @@ pub(crate) fn cast(expr: Expr, ty: &Ty) -> Expr {
 pub(crate) fn binary(op: BinOp, a: Expr, b: Expr, ty: Ty) -> Expr {
     match (value_of(&a), value_of(&b)) {
         (Some(x), Some(y)) => constant(arithmetic(op, x, y, &ty), ty),
-        _ => Expr {
-            ty,
-            kind: ExprKind::Binary(op, Box::new(a), Box::new(b)),
-        },
+        _ => Expr { ty, kind: ExprKind::Binary(op, Box::new(a), Box::new(b)) },
     }
 }
 
@@ -80,10 +71,7 @@ fn arithmetic(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
 pub(crate) fn compare(op: CmpOp, a: Expr, b: Expr) -> Expr {
     match (value_of(&a), value_of(&b)) {
         (Some(x), Some(y)) => constant(u64::from(compares(op, x, y, &a.ty)), Ty::Bool),
-        _ => Expr {
-            ty: Ty::Bool,
-            kind: ExprKind::Compare(op, Box::new(a), Box::new(b)),
-        },
+        _ => Expr { ty: Ty::Bool, kind: ExprKind::Compare(op, Box::new(a), Box::new(b)) },
     }
 }
 
@@ -115,10 +103,7 @@ pub(crate) fn unary(op: UnOp, a: Expr) -> Expr {
             },
             ty,
         ),
-        None => Expr {
-            ty,
-            kind: ExprKind::Unary(op, Box::new(a)),
-        },
+        None => Expr { ty, kind: ExprKind::Unary(op, Box::new(a)) },
     }
 }
 
@@ -127,10 +112,7 @@ pub(crate) fn and(a: Expr, b: Expr) -> Expr {
     match value_of(&a) {
         Some(0) => a,
         Some(_) => b,
-        None => Expr {
-            ty: Ty::Bool,
-            kind: ExprKind::And(Box::new(a), Box::new(b)),
-        },
+        None => Expr { ty: Ty::Bool, kind: ExprKind::And(Box::new(a), Box::new(b)) },
     }
 }
 
@@ -139,10 +121,7 @@ pub(crate) fn or(a: Expr, b: Expr) -> Expr {
     match value_of(&a) {
         Some(0) => b,
         Some(_) => a,
-        None => Expr {
-            ty: Ty::Bool,
-            kind: ExprKind::Or(Box::new(a), Box::new(b)),
-        },
+        None => Expr { ty: Ty::Bool, kind: ExprKind::Or(Box::new(a), Box::new(b)) },
     }
 }
 
@@ -173,9 +152,6 @@ pub(crate) fn builtin(which: Builtin, args: Vec<Expr>, ty: Ty) -> Expr {
     };
     match folded {
         Some(value) => constant(value, ty),
-        None => Expr {
-            ty,
-            kind: ExprKind::Builtin(which, args),
-        },
+        None => Expr { ty, kind: ExprKind::Builtin(which, args) },
     }
 }

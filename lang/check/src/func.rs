@@ -182,11 +182,7 @@ impl<'a> Checker<'a> {
                     Type::Value(ty) => ty,
                     _ => Ty::uint(64),
                 };
-                FuncParam::Value {
-                    name: format!("a{i}"),
-                    ty,
-                    offset: at,
-                }
+                FuncParam::Value { name: format!("a{i}"), ty, offset: at }
             })
             .collect();
         let zero = crate::fold::constant(0, ret.clone());
@@ -197,10 +193,7 @@ impl<'a> Checker<'a> {
             ret: Some(ret),
             locals: Vec::new(),
             frame: offset,
-            body: vec![ir::Stmt {
-                span: at,
-                kind: StmtKind::Return(Some(zero)),
-            }],
+            body: vec![ir::Stmt { span: at, kind: StmtKind::Return(Some(zero)) }],
             span: at,
         });
         let func = FuncId(self.module.funcs.len() as u32 - 1);
@@ -242,10 +235,7 @@ impl<'a> Checker<'a> {
         }
         let (returns, ret) = lower.returns(&result, refs);
         if let Returns::Aggregate(ty, _) = &returns {
-            func_params.push(FuncParam::Ref {
-                name: "result".to_owned(),
-                ty: ty.clone(),
-            });
+            func_params.push(FuncParam::Ref { name: "result".to_owned(), ty: ty.clone() });
         }
         lower.kind = BodyKind::Function(returns.clone());
         lower.scoped(|lower| lower.statements(&body.stmts));
@@ -320,10 +310,7 @@ impl<'a> Checker<'a> {
             );
         }
         let (locals, frame, body) = (lower.locals, lower.frame, lower.out);
-        let param = |name: &Ident| FuncParam::Ref {
-            name: name.name.clone(),
-            ty: ty.clone(),
-        };
+        let param = |name: &Ident| FuncParam::Ref { name: name.name.clone(), ty: ty.clone() };
         let func = Func {
             name: format!("coalesce {}", name.name),
             params: vec![param(a), param(b)],
@@ -414,11 +401,7 @@ impl<'a> Body<'_, 'a> {
                 let (name, offset) = (name.to_owned(), place.offset);
                 (
                     Variable::Place(place),
-                    Some(FuncParam::Value {
-                        name,
-                        ty: ty.clone(),
-                        offset,
-                    }),
+                    Some(FuncParam::Value { name, ty: ty.clone(), offset }),
                 )
             }
             Type::Value(ty) => {
@@ -426,10 +409,7 @@ impl<'a> Body<'_, 'a> {
                 *refs = refs.saturating_add(1);
                 (
                     Variable::Place(place),
-                    Some(FuncParam::Ref {
-                        name: name.to_owned(),
-                        ty: ty.clone(),
-                    }),
+                    Some(FuncParam::Ref { name: name.to_owned(), ty: ty.clone() }),
                 )
             }
             Type::Packet => (Variable::Packet, None),

@@ -122,13 +122,7 @@ impl Checker<'_> {
                 let StmtKind::SetIds { event, ids } = &stmt.kind else {
                     return;
                 };
-                let of_handle = matches!(
-                    ids.as_slice(),
-                    [Place {
-                        base: Base::Ref(_),
-                        ..
-                    }]
-                );
+                let of_handle = matches!(ids.as_slice(), [Place { base: Base::Ref(_), .. }]);
                 if !ids.is_empty() && !of_handle && func.declared(event) == Some(&body) {
                     found.push(ids.iter().map(|id| self.widths(func, id)).collect());
                 }

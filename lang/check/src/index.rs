@@ -109,10 +109,7 @@ pub(crate) struct Notes {
 impl Notes {
     /// Notes that also have what could stand at a place.
     pub(crate) fn about(asked: Option<Span>) -> Notes {
-        Notes {
-            asked,
-            ..Notes::default()
-        }
+        Notes { asked, ..Notes::default() }
     }
 }
 
@@ -301,13 +298,7 @@ impl Checker<'_> {
         let Some(notes) = self.notes.take() else {
             return Index::default();
         };
-        let Notes {
-            uses,
-            locals,
-            wire,
-            members,
-            ..
-        } = *notes;
+        let Notes { uses, locals, wire, members, .. } = *notes;
         let (mut uses, wire) = (uses.into_inner(), wire.into_inner());
         let mut declared = locals.into_inner();
         self.declared_values(&mut declared);
@@ -321,11 +312,7 @@ impl Checker<'_> {
         uses.reverse();
         uses.sort_by_key(|(at, _)| (at.file, at.start, at.end));
         uses.dedup_by_key(|(at, _)| *at);
-        Index {
-            declarations,
-            uses,
-            members: members.into_inner(),
-        }
+        Index { declarations, uses, members: members.into_inner() }
     }
 
     fn declared_values(&self, out: &mut Vec<Declaration>) {
@@ -411,23 +398,12 @@ impl Checker<'_> {
 }
 
 fn declaration(name: &Ident, kind: Kind, ty: String, owner: Option<String>) -> Declaration {
-    Declaration {
-        name: name.name.clone(),
-        kind,
-        at: name.span,
-        ty,
-        owner,
-        wire: None,
-    }
+    Declaration { name: name.name.clone(), kind, at: name.span, ty, owner, wire: None }
 }
 
 /// A member that the language brings.
 pub(crate) fn member(name: &str, kind: Kind, form: &str) -> Member {
-    Member {
-        name: name.to_owned(),
-        kind,
-        form: form.to_owned(),
-    }
+    Member { name: name.to_owned(), kind, form: form.to_owned() }
 }
 
 fn member_kind(ty: &MemberType<'_>) -> Kind {

@@ -71,14 +71,9 @@ impl<'a> Checker<'a> {
         let result = u16::try_from(visible.len()).ok().map(Base::Ref)?;
         let ty = lower.give(value, result, expression.span)?;
         let (locals, frame, body) = (lower.locals, lower.frame, lower.out);
-        let reference = |visible: &Visible| FuncParam::Ref {
-            name: visible.name.clone(),
-            ty: visible.ty.clone(),
-        };
-        let into = Visible {
-            name: "result".to_owned(),
-            ty: ty.clone(),
-        };
+        let reference =
+            |visible: &Visible| FuncParam::Ref { name: visible.name.clone(), ty: visible.ty.clone() };
+        let into = Visible { name: "result".to_owned(), ty: ty.clone() };
         self.module.funcs.push(Func {
             name: "expression".to_owned(),
             params: visible.iter().chain([&into]).map(reference).collect(),
@@ -121,11 +116,5 @@ impl Body<'_, '_> {
 }
 
 fn local(variable: Variable) -> Local {
-    Local {
-        variable,
-        at: Span::default(),
-        used: true,
-        warn: None,
-        read_only: true,
-    }
+    Local { variable, at: Span::default(), used: true, warn: None, read_only: true }
 }

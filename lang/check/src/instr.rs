@@ -84,18 +84,11 @@ impl<'a> Body<'_, 'a> {
             }
             ("add_tx_data" | "add_tx_data_seg", [addr, len, uid]) => {
                 let (addr, len) = (self.address(Some(addr)), self.word(len));
-                Some(Instr::AddTxData {
-                    addr,
-                    len,
-                    uid: self.uid(uid)?,
-                })
+                Some(Instr::AddTxData { addr, len, uid: self.uid(uid)? })
             }
             ("tx_flush_and_notify", [uid, len]) => {
                 let uid = self.uid(uid)?;
-                Some(Instr::TxFlushAndNotify {
-                    uid,
-                    len: self.word(len),
-                })
+                Some(Instr::TxFlushAndNotify { uid, len: self.word(len) })
             }
             ("new_rx_ordered_data", [size, uid, rest @ ..]) if rest.len() <= 2 => {
                 let size = self.word(size);
@@ -109,44 +102,27 @@ impl<'a> Body<'_, 'a> {
             ("add_rx_data_seg" | "add_data_seg", [addr, len, uid, off]) => {
                 let (addr, len) = (self.address(Some(addr)), self.word(len));
                 let uid = self.uid(uid)?;
-                Some(Instr::AddRxDataSeg {
-                    addr,
-                    len,
-                    uid,
-                    off: self.word(off),
-                })
+                Some(Instr::AddRxDataSeg { addr, len, uid, off: self.word(off) })
             }
             ("rx_flush_and_notify", [uid, len, rest @ ..]) if rest.len() <= 1 => {
                 let uid = self.uid(uid)?;
                 let len = self.word(len);
-                Some(Instr::RxFlushAndNotify {
-                    uid,
-                    len,
-                    addr: self.address(rest.first().copied()),
-                })
+                Some(Instr::RxFlushAndNotify { uid, len, addr: self.address(rest.first().copied()) })
             }
             ("del_tx_ordered_data", [uid]) => Some(Instr::DelTxOrderedData { uid: self.uid(uid)? }),
             ("del_rx_ordered_data", [uid]) => Some(Instr::DelRxOrderedData { uid: self.uid(uid)? }),
             ("timer_start" | "timer_restart", [timer, dur]) => {
                 let (timer, index) = self.timer(timer, true)?;
                 let dur = self.argument(dur, &Ty::Duration);
-                Some(Instr::TimerStart {
-                    timer,
-                    index,
-                    dur: self.kept(dur),
-                })
+                Some(Instr::TimerStart { timer, index, dur: self.kept(dur) })
             }
             ("timer_stop", [timer]) => {
                 let (timer, index) = self.timer(timer, false)?;
                 Some(Instr::TimerStop { timer, index })
             }
             ("del_ctx", []) => Some(Instr::DelCtx { on: Base::Keyed }),
-            ("add_id", [id]) => Some(Instr::AddId {
-                id: self.keyed_id(id)?,
-            }),
-            ("drop_id", [id]) => Some(Instr::DropId {
-                id: self.keyed_id(id)?,
-            }),
+            ("add_id", [id]) => Some(Instr::AddId { id: self.keyed_id(id)? }),
+            ("drop_id", [id]) => Some(Instr::DropId { id: self.keyed_id(id)? }),
             ("raise", [event, target @ ..]) if target.len() <= 1 => {
                 self.raise(event, target.first().copied())
             }
@@ -154,14 +130,9 @@ impl<'a> Body<'_, 'a> {
             ("set_queue_rate", [queue, rate]) => self.queue_rate(queue, rate),
             ("set_queue_prio", [queue, prio]) => {
                 let queue = self.queue(queue)?;
-                Some(Instr::SetQueuePrio {
-                    queue,
-                    prio: self.word(prio),
-                })
+                Some(Instr::SetQueuePrio { queue, prio: self.word(prio) })
             }
-            ("queue_reset", [queue]) => Some(Instr::QueueReset {
-                queue: self.queue(queue)?,
-            }),
+            ("queue_reset", [queue]) => Some(Instr::QueueReset { queue: self.queue(queue)? }),
             ("notify", [what, rest @ ..]) => self.notify(what, rest, at),
             (known, _) => match form(known) {
                 Some(form) => {
@@ -179,10 +150,7 @@ impl<'a> Body<'_, 'a> {
         {
             let args = self.extern_arguments(index, name, args, at)?;
             let args = args.into_iter().map(|arg| self.kept(arg)).collect();
-            return Some(Instr::Extern {
-                callee: ir::ExternId(index as u32),
-                args,
-            });
+            return Some(Instr::Extern { callee: ir::ExternId(index as u32), args });
         }
         match self.ck.lookup(name) {
             Some(Def::Func(_)) => self.error_hint(
@@ -354,11 +322,7 @@ impl<'a> Body<'_, 'a> {
                     None => None,
                 };
                 let from = self.kept_place(from);
-                Some(Instr::Raise {
-                    event: ir::EventId(index),
-                    from,
-                    target,
-                })
+                Some(Instr::Raise { event: ir::EventId(index), from, target })
             }
             Some(RecordKind::Event(..)) => {
                 let name = self.ck.show(&from.ty);
@@ -443,13 +407,7 @@ impl<'a> Body<'_, 'a> {
 
     fn notify(&mut self, what: &'a Expr, rest: &[&'a Expr], at: Span) -> Option<Instr> {
         let on = Base::Keyed;
-        let plain = |code| Instr::Notify {
-            on,
-            code,
-            error: None,
-            id: None,
-            args: Vec::new(),
-        };
+        let plain = |code| Instr::Notify { on, code, error: None, id: None, args: Vec::new() };
         if let ExprKind::Name(name) = &what.kind {
             match (name.name.as_str(), rest) {
                 ("CONNECTED", []) => return Some(plain(abi::NOTIFY_CONNECTED)),
@@ -469,13 +427,7 @@ impl<'a> Body<'_, 'a> {
                     let error = self.argument(error, &Ty::uint(32));
                     let error = Some(self.kept(error));
                     let code = abi::NOTIFY_FAILED;
-                    return Some(Instr::Notify {
-                        on,
-                        code,
-                        error,
-                        id: None,
-                        args: Vec::new(),
-                    });
+                    return Some(Instr::Notify { on, code, error, id: None, args: Vec::new() });
                 }
                 ("RESET" | "STOPPED", [reason]) => {
                     let reason = self.argument(reason, &Ty::uint(64));
@@ -485,13 +437,7 @@ impl<'a> Body<'_, 'a> {
                     } else {
                         abi::NOTIFY_STOPPED
                     };
-                    return Some(Instr::Notify {
-                        on,
-                        code,
-                        error: None,
-                        id: None,
-                        args,
-                    });
+                    return Some(Instr::Notify { on, code, error: None, id: None, args });
                 }
                 _ => {}
             }
@@ -535,13 +481,7 @@ impl<'a> Body<'_, 'a> {
             args.push(self.kept(fold::cast(value, &word)));
         }
         let code = abi::NOTIFY_MESSAGE;
-        Some(Instr::Notify {
-            on: Base::Keyed,
-            code,
-            error: None,
-            id: None,
-            args,
-        })
+        Some(Instr::Notify { on: Base::Keyed, code, error: None, id: None, args })
     }
 }
 

@@ -95,13 +95,7 @@ impl<'a> Checker<'a> {
                 self.check_default_range(range, default, &ty, member.name.span);
             }
             numbers.entry(&member.name.name).or_insert(fields.len());
-            fields.push(Field {
-                name: member.name.name.clone(),
-                ty,
-                offset: 0,
-                default,
-                access,
-            });
+            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access });
         }
         let header = match kind {
             RecordKind::Event(..) => size_of::<EventHeader>(),
@@ -325,10 +319,7 @@ impl<'a> Checker<'a> {
             unknown_len_at: None,
             pad: 0,
         });
-        self.opt_list_uses.push(OptListUse {
-            decl,
-            union: Some(union),
-        });
+        self.opt_list_uses.push(OptListUse { decl, union: Some(union) });
         let stride = u64::from(self.layout().option_stride(id));
         if !(1..=MAX_SIZE / stride.max(1)).contains(&u64::from(cap)) {
             self.too_large(at);
@@ -406,10 +397,7 @@ impl<'a> Checker<'a> {
     }
 
     fn access(&mut self, field: &'a ast::Field, ty: &Ty) -> Access {
-        let mut access = Access {
-            observable: field.access.observable,
-            modifiable: None,
-        };
+        let mut access = Access { observable: field.access.observable, modifiable: None };
         if let Some((min, max)) = &field.access.modifiable {
             access.observable = true;
             if !ty.is_scalar() {
@@ -504,11 +492,8 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("icmp_type", u8_.clone(), offset_of!(Icmp, icmp_type)),
         field("icmp_code", u8_, offset_of!(Icmp, icmp_code)),
     ];
-    let structure = |name: &str, fields, size: usize| Struct {
-        name: name.to_owned(),
-        fields,
-        size: size as u32,
-    };
+    let structure =
+        |name: &str, fields, size: usize| Struct { name: name.to_owned(), fields, size: size as u32 };
     vec![
         structure("event_t", event, size_of::<EventHeader>()),
         structure("IPheader", net, size_of::<Net>()),

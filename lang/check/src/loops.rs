@@ -67,31 +67,15 @@ impl<'a> Body<'_, 'a> {
             return;
         }
         let counter = self.temporary(Ty::uint(32));
-        let len = ir::Expr {
-            ty: Ty::uint(32),
-            kind: ir::ExprKind::Query(Query::Len(place.clone())),
-        };
+        let len = ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(place.clone())) };
         let index = Index::At(Box::new(load(counter.clone())));
         let list = place.clone();
-        let mut element = Place {
-            ty: ty.clone(),
-            ..place
-        };
-        element.steps.push(Step {
-            index,
-            stride,
-            header: LIST_HEADER,
-            cap,
-            offset,
-        });
+        let mut element = Place { ty: ty.clone(), ..place };
+        element
+            .steps
+            .push(Step { index, stride, header: LIST_HEADER, cap, offset });
         let variable = match ty {
-            Ty::Options { list, .. } => Variable::Entry(
-                Place {
-                    ty: Ty::uint(64),
-                    ..element
-                },
-                list,
-            ),
+            Ty::Options { list, .. } => Variable::Entry(Place { ty: Ty::uint(64), ..element }, list),
             _ => Variable::Place(element),
         };
         let max = max_rounds.unwrap_or(cap).min(cap);
@@ -127,10 +111,7 @@ impl<'a> Body<'_, 'a> {
     ) {
         let [from_at, to_at] = range;
         let (from, to) = (self.value(from_at, None), self.value(to_at, None));
-        let whole = Span {
-            end: to_at.span.end,
-            ..from_at.span
-        };
+        let whole = Span { end: to_at.span.end, ..from_at.span };
         let constant_rounds = match (constant(&from), constant(&to)) {
             (Some(a), Some(b)) => {
                 self.warn_of_empty_range(a, b, whole);
@@ -144,10 +125,7 @@ impl<'a> Body<'_, 'a> {
                 &from,
                 &to,
                 Some(&Ty::uint(32)),
-                Span {
-                    end: to_at.span.end,
-                    ..from_at.span
-                },
+                Span { end: to_at.span.end, ..from_at.span },
             ),
         };
         let Some(ty) = ty else {
@@ -171,10 +149,7 @@ impl<'a> Body<'_, 'a> {
             (None, _) => {
                 self.error_hint(
                     codes::LOOP_BOUND,
-                    Span {
-                        end: to_at.span.end,
-                        ..from_at.span
-                    },
+                    Span { end: to_at.span.end, ..from_at.span },
                     "a loop without a bound",
                     "expected a constant number of rounds",
                     "write `for (i in a..b, 16)`",
@@ -187,13 +162,7 @@ impl<'a> Body<'_, 'a> {
         let counter = self.allocate(&var.name, ty);
         let body = self.loop_body(var, Variable::Place(counter.clone()), block);
         if let Some(max) = max {
-            self.push(Ir::For {
-                var: counter,
-                from,
-                to,
-                max,
-                body,
-            });
+            self.push(Ir::For { var: counter, from, to, max, body });
         }
     }
 
@@ -238,14 +207,10 @@ impl<'a> Body<'_, 'a> {
 fn constant(value: &Value) -> Option<i128> {
     match value {
         Value::Literal { value, .. } => Some(*value),
-        Value::Scalar(ir::Expr {
-            ty: Ty::Int { signed: true, .. },
-            kind: ir::ExprKind::Const(n),
-        }) => Some((*n as i64).into()),
-        Value::Scalar(ir::Expr {
-            ty: Ty::Int { .. },
-            kind: ir::ExprKind::Const(n),
-        }) => Some((*n).into()),
+        Value::Scalar(ir::Expr { ty: Ty::Int { signed: true, .. }, kind: ir::ExprKind::Const(n) }) => {
+            Some((*n as i64).into())
+        }
+        Value::Scalar(ir::Expr { ty: Ty::Int { .. }, kind: ir::ExprKind::Const(n) }) => Some((*n).into()),
         _ => None,
     }
 }

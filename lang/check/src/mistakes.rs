@@ -74,16 +74,7 @@ impl Checker<'_> {
 impl<'a> Body<'_, 'a> {
     /// The same condition twice in a chain of `if` and `else if`: the second branch never runs.
     pub(crate) fn warn_of_repeated_branch(&mut self, cond: &'a Expr, mut otherwise: Option<&'a Stmt>) {
-        while let Some(Stmt {
-            kind:
-                StmtKind::If {
-                    cond: later,
-                    otherwise: next,
-                    ..
-                },
-            ..
-        }) = otherwise
-        {
+        while let Some(Stmt { kind: StmtKind::If { cond: later, otherwise: next, .. }, .. }) = otherwise {
             if !may_act(later) && self.ck.reads_alike(cond.span, later.span) {
                 let message = "a condition that was tested before";
                 self.ck
@@ -141,12 +132,7 @@ impl<'a> Body<'_, 'a> {
     fn is_replaced<'s>(&self, place: &Expr, behind: impl Iterator<Item = &'s Stmt>) -> bool {
         let own = own_names(place);
         for stmt in behind {
-            let StmtKind::Assign {
-                place: other,
-                op,
-                value,
-            } = &stmt.kind
-            else {
+            let StmtKind::Assign { place: other, op, value } = &stmt.kind else {
                 return false;
             };
             if may_act(other) || may_act(value) || names(value, &own) || reads_whole(value, root_name(place))

@@ -108,12 +108,7 @@ impl<'a> Checker<'a> {
                 self.define(name, Def::Param(self.params.len()));
                 self.params.push(constant(ty, name, value));
             }
-            ItemKind::Table {
-                ty,
-                name,
-                size,
-                values,
-            } => self.collect_table(ty, name, size.as_ref(), values),
+            ItemKind::Table { ty, name, size, values } => self.collect_table(ty, name, size.as_ref(), values),
             ItemKind::Enum { name, repr, variants } => self.collect_enum(name, repr.as_ref(), variants),
             ItemKind::Struct { name, fields } => self.collect_record(name, RecordKind::Struct, fields),
             ItemKind::Event { name, kind, fields } => self.collect_event(name, kind, fields),
@@ -125,57 +120,34 @@ impl<'a> Checker<'a> {
             ItemKind::Opt { name, fields } => self.collect_record(name, RecordKind::Opt, fields),
             ItemKind::OptUnion { name, members } => {
                 self.define(name, Def::Union(self.unions.len()));
-                self.unions.push(UnionDecl {
-                    name,
-                    members,
-                    records: None,
-                });
+                self.unions.push(UnionDecl { name, members, records: None });
             }
             ItemKind::OptList { name, fields, pad } => {
                 self.define(name, Def::OptList(self.opt_lists.len()));
-                self.opt_lists.push(OptListDecl {
-                    name,
-                    fields,
-                    pad: pad.as_ref(),
-                });
+                self.opt_lists
+                    .push(OptListDecl { name, fields, pad: pad.as_ref() });
             }
             ItemKind::Blueprint { name, fields } => self.collect_record(name, RecordKind::Blueprint, fields),
             ItemKind::NetHeader { name, fields } => self.net_headers.push((name, fields)),
-            ItemKind::SegRule {
-                name,
-                params,
-                blueprint,
-                field,
-                values,
-            } => self.collect_rule(name, params, blueprint, field, values),
+            ItemKind::SegRule { name, params, blueprint, field, values } => {
+                self.collect_rule(name, params, blueprint, field, values)
+            }
             ItemKind::Coalesce { .. } | ItemKind::Attach { .. } | ItemKind::Extend { .. } => {
                 self.collect_nameless(item);
             }
-            ItemKind::Sched {
-                name,
-                policy,
-                args,
-                queues,
-            } => self.collect_schedule(name, policy, args, queues),
-            ItemKind::Extern {
-                ret,
-                name,
-                params,
-                answer,
-            } => self.collect_extern(ret, name, params, answer.as_ref()),
-            ItemKind::Func {
-                ret,
-                name,
-                params,
-                body,
-            } => self.collect_function(ret, name, params, body, item.span),
+            ItemKind::Sched { name, policy, args, queues } => {
+                self.collect_schedule(name, policy, args, queues)
+            }
+            ItemKind::Extern { ret, name, params, answer } => {
+                self.collect_extern(ret, name, params, answer.as_ref())
+            }
+            ItemKind::Func { ret, name, params, body } => {
+                self.collect_function(ret, name, params, body, item.span)
+            }
             ItemKind::Dispatch { name, entries } => {
                 self.define(name, Def::Dispatch);
-                self.dispatches.push(DispatchDecl {
-                    name,
-                    entries,
-                    registered: false,
-                });
+                self.dispatches
+                    .push(DispatchDecl { name, entries, registered: false });
             }
             ItemKind::Deploy { calls } => self.deploys.push(calls),
         }
@@ -184,31 +156,18 @@ impl<'a> Checker<'a> {
     /// What defines no name: it says more about something that has one.
     fn collect_nameless(&mut self, item: &'a Item) {
         match &item.kind {
-            ItemKind::Coalesce {
-                blueprint,
-                a,
-                b,
-                body,
-            } => self.coalesces.push(CoalesceDecl {
-                blueprint,
-                a,
-                b,
-                body,
-                span: item.span,
-            }),
+            ItemKind::Coalesce { blueprint, a, b, body } => {
+                self.coalesces
+                    .push(CoalesceDecl { blueprint, a, b, body, span: item.span })
+            }
             ItemKind::Extend { of, name, members } => {
                 let of = *of;
                 self.extensions.push(ExtendDecl { of, name, members });
             }
-            ItemKind::Attach {
-                processor,
-                side,
-                anchor,
-            } => self.attachments.push(AttachDecl {
-                processor,
-                side: *side,
-                anchor,
-            }),
+            ItemKind::Attach { processor, side, anchor } => {
+                self.attachments
+                    .push(AttachDecl { processor, side: *side, anchor })
+            }
             _ => {}
         }
     }
@@ -241,14 +200,8 @@ impl<'a> Checker<'a> {
         values: &'a [ast::Expr],
     ) {
         self.define(name, Def::Rule(self.rule_decls.len()));
-        self.rule_decls.push(RuleDecl {
-            name,
-            params,
-            blueprint,
-            field,
-            values,
-            target: None,
-        });
+        self.rule_decls
+            .push(RuleDecl { name, params, blueprint, field, values, target: None });
     }
 
     fn collect_schedule(
@@ -259,13 +212,8 @@ impl<'a> Checker<'a> {
         queues: &'a [(Ident, Ident, Vec<ast::Expr>)],
     ) {
         self.define(name, Def::Sched(self.scheds.len()));
-        self.scheds.push(SchedDecl {
-            name,
-            policy,
-            args,
-            queues,
-            first: 0,
-        });
+        self.scheds
+            .push(SchedDecl { name, policy, args, queues, first: 0 });
     }
 
     fn collect_extern(
@@ -359,11 +307,9 @@ impl<'a> Checker<'a> {
         }
         let index = self.module.events.len() as u32;
         let body = Checker::struct_of(self.records.len());
-        self.module.events.push(ir::Event {
-            name: name.name.clone(),
-            kind: parsed,
-            body,
-        });
+        self.module
+            .events
+            .push(ir::Event { name: name.name.clone(), kind: parsed, body });
         self.collect_record(name, RecordKind::Event(index, parsed), fields);
     }
 
@@ -390,11 +336,9 @@ impl<'a> Checker<'a> {
             self.module.notes.push((id, String::new(), text));
         }
         self.note(id, at, &members);
-        self.module.structs.push(ir::Struct {
-            name: name.to_owned(),
-            fields: Vec::new(),
-            size: 0,
-        });
+        self.module
+            .structs
+            .push(ir::Struct { name: name.to_owned(), fields: Vec::new(), size: 0 });
         self.records.push(RecordDecl {
             name: name.to_owned(),
             span: at,
@@ -412,11 +356,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn note(&mut self, id: ir::StructId, at: Span, members: &[MemberDecl<'a>]) {
         let sources = self.sources;
         for name in members.iter().map(|member| member.name) {
-            let between = Span {
-                end: name.span.start,
-                start: at.end,
-                ..at
-            };
+            let between = Span { end: name.span.start, start: at.end, ..at };
             // What stands on the structure's own line is about all of it.
             if sources.text(between).contains('\n')
                 && let Some(text) = comment(sources, name.span)
@@ -565,18 +505,10 @@ pub(crate) fn member_decls(members: &[Member]) -> (Vec<MemberDecl<'_>>, Vec<&ast
         match member {
             Member::Field(field) => fields.push(member_of(field)),
             Member::Timer { name, event, .. } => {
-                fields.push(MemberDecl {
-                    name,
-                    ty: MemberType::Timer(event.as_ref()),
-                    field: None,
-                });
+                fields.push(MemberDecl { name, ty: MemberType::Timer(event.as_ref()), field: None });
             }
             Member::Part { ty, name } => {
-                fields.push(MemberDecl {
-                    name,
-                    ty: MemberType::Part(ty),
-                    field: None,
-                });
+                fields.push(MemberDecl { name, ty: MemberType::Part(ty), field: None });
             }
             Member::Invariant { expr, .. } => invariants.push(expr),
         }

@@ -299,10 +299,7 @@ impl<'a> Body<'_, 'a> {
         if a.ty != b.ty || !matches!(a.ty, Ty::Ip | Ty::Id | Ty::Bytes { .. }) {
             return self.not_comparable(&a.ty, &b.ty, at);
         }
-        let same = Expr {
-            ty: Ty::Bool,
-            kind: ir::ExprKind::SameBytes(a, b),
-        };
+        let same = Expr { ty: Ty::Bool, kind: ir::ExprKind::SameBytes(a, b) };
         self.equality(op, same, at)
     }
 
@@ -317,10 +314,7 @@ impl<'a> Body<'_, 'a> {
             );
             return Value::Error;
         }
-        let zero = Expr {
-            ty: Ty::Bool,
-            kind: ir::ExprKind::IsZero(place),
-        };
+        let zero = Expr { ty: Ty::Bool, kind: ir::ExprKind::IsZero(place) };
         self.equality(op, zero, at)
     }
 
@@ -364,10 +358,7 @@ impl<'a> Body<'_, 'a> {
             }
             (Some(ty), None) | (None, Some(ty)) => Some(ty),
             (None, None) => {
-                let fallback = Ty::Int {
-                    bits: 64,
-                    signed: is_negative(a) || is_negative(b),
-                };
+                let fallback = Ty::Int { bits: 64, signed: is_negative(a) || is_negative(b) };
                 Some(want.filter(|ty| ty.is_scalar()).cloned().unwrap_or(fallback))
             }
         }
@@ -463,10 +454,7 @@ fn widened(ty: Ty, literal: &Value) -> Ty {
         .into_iter()
         .find(|width| width > bits && fits(*width));
     match wider {
-        Some(wide) if !fits(*bits) => Ty::Int {
-            bits: wide,
-            signed: *signed,
-        },
+        Some(wide) if !fits(*bits) => Ty::Int { bits: wide, signed: *signed },
         _ => ty,
     }
 }
@@ -507,20 +495,9 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
 pub(crate) fn compared_type(left: &Ty, right: &Ty) -> Option<Ty> {
     match (left, right) {
         (Ty::Int { .. }, Ty::Int { .. }) => common_integer(left, right),
-        (
-            Ty::Bool,
-            Ty::Int {
-                bits: 1,
-                signed: false,
-            },
-        )
-        | (
-            Ty::Int {
-                bits: 1,
-                signed: false,
-            },
-            Ty::Bool,
-        ) => Some(Ty::Bool),
+        (Ty::Bool, Ty::Int { bits: 1, signed: false }) | (Ty::Int { bits: 1, signed: false }, Ty::Bool) => {
+            Some(Ty::Bool)
+        }
         _ => (left == right && left.is_scalar()).then(|| left.clone()),
     }
 }
@@ -531,10 +508,7 @@ fn common_integer(left: &Ty, right: &Ty) -> Option<Ty> {
         return None;
     };
     match (s, t) {
-        (false, false) | (true, true) => Some(Ty::Int {
-            bits: *a.max(b),
-            signed: *s,
-        }),
+        (false, false) | (true, true) => Some(Ty::Int { bits: *a.max(b), signed: *s }),
         (true, false) => (a > b).then(|| left.clone()),
         (false, true) => (b > a).then(|| right.clone()),
     }

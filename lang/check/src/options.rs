@@ -61,11 +61,7 @@ impl<'a> Checker<'a> {
             self.check_own_length(*member, blueprint);
             let wire = &self.module.blueprints[blueprint.0 as usize];
             max_len = max_len.max(wire.max_len);
-            members.push(OptKind {
-                name: self.records[*member].name.clone(),
-                blueprint,
-                ends_list: false,
-            });
+            members.push(OptKind { name: self.records[*member].name.clone(), blueprint, ends_list: false });
             selectors.push(found);
         }
         let unknown_len_at = self.unknown_length_at(&members);
@@ -153,11 +149,9 @@ impl<'a> Checker<'a> {
     fn check_own_length(&mut self, member: usize, blueprint: hawser_ir::BlueprintId) {
         let wire = &self.module.blueprints[blueprint.0 as usize];
         let stated = match wire.header.get(1) {
-            Some(WireField::Bits {
-                name,
-                fill: Some(Fill::Value(value)),
-                ..
-            }) if name == "len" => value_of(value),
+            Some(WireField::Bits { name, fill: Some(Fill::Value(value)), .. }) if name == "len" => {
+                value_of(value)
+            }
             _ => None,
         };
         let actual = u64::from(wire.fixed_len);

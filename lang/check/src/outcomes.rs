@@ -37,11 +37,7 @@ impl<'e> Claim<'e> {
                 (None, None) => Claim::between(*op, a, b),
                 (Some(_), Some(_)) => None,
             },
-            _ => Some(Claim {
-                subject: (expr, None),
-                all: (0, 1),
-                holds: vec![(1, 1)],
-            }),
+            _ => Some(Claim { subject: (expr, None), all: (0, 1), holds: vec![(1, 1)] }),
         }
     }
 
@@ -54,22 +50,14 @@ impl<'e> Claim<'e> {
             return None;
         }
         let holds = ranges(op, number, all);
-        (!holds.is_empty() && holds != [all]).then_some(Claim {
-            subject: (subject, None),
-            all,
-            holds,
-        })
+        (!holds.is_empty() && holds != [all]).then_some(Claim { subject: (subject, None), all, holds })
     }
 
     /// A comparison of two values that vary.
     fn between(op: CmpOp, a: &'e Expr, b: &'e Expr) -> Option<Claim<'e>> {
         let is_ordered = !matches!(op, CmpOp::Eq | CmpOp::Ne);
         let is_circular = is_ordered && matches!(a.ty, Ty::Seq { .. });
-        (!is_circular).then(|| Claim {
-            subject: (a, Some(b)),
-            all: (-1, 1),
-            holds: ranges(op, 0, (-1, 1)),
-        })
+        (!is_circular).then(|| Claim { subject: (a, Some(b)), all: (-1, 1), holds: ranges(op, 0, (-1, 1)) })
     }
 
     /// The claim that this one does not hold.
@@ -137,10 +125,9 @@ fn number(expr: &Expr) -> Option<i128> {
         return None;
     };
     Some(match expr.ty {
-        Ty::Int { bits, signed: true }
-        | Ty::Enum {
-            bits, signed: true, ..
-        } => i128::from((value << (64 - bits)).cast_signed() >> (64 - bits)),
+        Ty::Int { bits, signed: true } | Ty::Enum { bits, signed: true, .. } => {
+            i128::from((value << (64 - bits)).cast_signed() >> (64 - bits))
+        }
         _ => i128::from(value),
     })
 }
@@ -149,15 +136,12 @@ fn number(expr: &Expr) -> Option<i128> {
 fn all_of(ty: &Ty) -> Option<Range> {
     match ty {
         Ty::Bool => Some((0, 1)),
-        Ty::Int { bits, signed: true }
-        | Ty::Enum {
-            bits, signed: true, ..
-        } => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        Ty::Int { bits, signed: false }
-        | Ty::Enum {
-            bits, signed: false, ..
+        Ty::Int { bits, signed: true } | Ty::Enum { bits, signed: true, .. } => {
+            Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1))
         }
-        | Ty::Seq { bits } => Some((0, (1 << bits) - 1)),
+        Ty::Int { bits, signed: false } | Ty::Enum { bits, signed: false, .. } | Ty::Seq { bits } => {
+            Some((0, (1 << bits) - 1))
+        }
         Ty::Duration | Ty::Time | Ty::Varint => Some((0, i128::from(u64::MAX))),
         _ => None,
     }
@@ -167,13 +151,9 @@ fn all_of(ty: &Ty) -> Option<Range> {
 fn before_widening(mut expr: &Expr) -> &Expr {
     while let ExprKind::Cast(inner) = &expr.kind {
         match (&inner.ty, &expr.ty) {
-            (
-                Ty::Int { bits, signed },
-                Ty::Int {
-                    bits: wide,
-                    signed: other,
-                },
-            ) if bits <= wide && signed == other => {
+            (Ty::Int { bits, signed }, Ty::Int { bits: wide, signed: other })
+                if bits <= wide && signed == other =>
+            {
                 expr = &**inner;
             }
             _ => break,
@@ -256,21 +236,8 @@ impl<'a> Body<'_, 'a> {
         }
         let known = claims(condition, false);
         while let (
-            [
-                ir::Stmt {
-                    kind: Ir::If(later, _, next),
-                    ..
-                },
-            ],
-            Some(ast::Stmt {
-                kind:
-                    ast::StmtKind::If {
-                        cond,
-                        otherwise: behind,
-                        ..
-                    },
-                ..
-            }),
+            [ir::Stmt { kind: Ir::If(later, _, next), .. }],
+            Some(ast::Stmt { kind: ast::StmtKind::If { cond, otherwise: behind, .. }, .. }),
         ) = (otherwise, written)
         {
             let decides = |is_and| claims(later, is_and).iter().any(|claim| conflicts(claim, &known));

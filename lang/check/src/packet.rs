@@ -70,11 +70,7 @@ impl<'a> Body<'_, 'a> {
             }
             return;
         };
-        self.push(StmtKind::Extract {
-            blueprint,
-            dst: place,
-            ok: ok.cloned(),
-        });
+        self.push(StmtKind::Extract { blueprint, dst: place, ok: ok.cloned() });
     }
 
     /// `set_flow_id(ev, id, …);`

@@ -16,11 +16,9 @@ const MAX_QUEUES: usize = 64;
 impl<'a> Checker<'a> {
     /// Declares the queues: the default one, then those of each `sched` in order.
     pub(crate) fn schedulers(&mut self) {
-        self.module.queues.push(Queue {
-            name: "default".to_owned(),
-            policy: QueuePolicy::Fifo,
-            prio: 0,
-        });
+        self.module
+            .queues
+            .push(Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 });
         for index in 0..self.scheds.len() {
             self.scheds[index].first = self.module.queues.len() as u32;
             let decl = &self.scheds[index];
@@ -45,11 +43,7 @@ impl<'a> Checker<'a> {
                 }
                 let policy = self.queue_policy(policy, args);
                 let name = format!("{}.{}", name.name, queue.name);
-                self.module.queues.push(Queue {
-                    name,
-                    policy,
-                    prio: prio as u32,
-                });
+                self.module.queues.push(Queue { name, policy, prio: prio as u32 });
             }
         }
     }
@@ -161,16 +155,7 @@ impl<'a> Checker<'a> {
         let last = lowered.get(2).unwrap_or(&mid).clone();
         let only = lowered.get(3).unwrap_or(&first).clone();
         let (name, args) = (name.name.clone(), params.len() as u16);
-        Some(SegRule {
-            name,
-            args,
-            blueprint,
-            field: place,
-            first,
-            mid,
-            last,
-            only,
-        })
+        Some(SegRule { name, args, blueprint, field: place, first, mid, last, only })
     }
 
     /// A `net_header` names fields of the built-in one, with their types.

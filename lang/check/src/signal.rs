@@ -18,10 +18,7 @@ impl<'a> Body<'_, 'a> {
         {
             self.ck.signalled.insert(index);
             let from = self.kept_place(from.clone());
-            return Some(Instr::Signal {
-                signal: SignalId(index),
-                from,
-            });
+            return Some(Instr::Signal { signal: SignalId(index), from });
         }
         if !matches!(value, Value::Error) {
             self.error(
@@ -47,14 +44,8 @@ impl<'a> Body<'_, 'a> {
         if !wanted.iter().all(only_sets_a_variable) {
             self.out.append(&mut wanted);
         }
-        wanted.push(Stmt {
-            span: span(self.at),
-            kind: StmtKind::Emit(instruction),
-        });
-        let condition = Expr {
-            ty: Ty::Bool,
-            kind: ExprKind::Wanted(signal),
-        };
+        wanted.push(Stmt { span: span(self.at), kind: StmtKind::Emit(instruction) });
+        let condition = Expr { ty: Ty::Bool, kind: ExprKind::Wanted(signal) };
         self.push(StmtKind::If(condition, wanted, Vec::new()));
     }
 }

@@ -424,10 +424,7 @@ impl<'a> Checker<'a> {
 
     /// Sizes and alignments, as far as structures are laid out.
     pub(crate) fn layout(&self) -> ir::Layout<'_> {
-        ir::Layout {
-            structs: &self.module.structs,
-            member_size: &self.member_size,
-        }
+        ir::Layout { structs: &self.module.structs, member_size: &self.member_size }
     }
 
     /// Registers an `assert` or `invariant` and returns its number.
@@ -468,18 +465,10 @@ impl<'a> Checker<'a> {
 
 /// The same place, in the intermediate form's terms.
 pub(crate) fn span(at: Span) -> ir::Span {
-    ir::Span {
-        file: at.file,
-        start: at.start,
-        end: at.end,
-    }
+    ir::Span { file: at.file, start: at.start, end: at.end }
 }
 
 /// The same place, in the syntax's terms.
 pub(crate) fn ast_span(at: ir::Span) -> Span {
-    Span {
-        file: at.file,
-        start: at.start,
-        end: at.end,
-    }
+    Span { file: at.file, start: at.start, end: at.end }
 }

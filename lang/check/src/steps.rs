@@ -41,13 +41,7 @@ pub(crate) struct Weights<'m> {
 
 impl<'m> Weights<'m> {
     pub(crate) fn new(module: &'m Module, member_size: &'m [u32]) -> Weights<'m> {
-        Weights {
-            module,
-            layout: Layout {
-                structs: &module.structs,
-                member_size,
-            },
-        }
+        Weights { module, layout: Layout { structs: &module.structs, member_size } }
     }
 
     /// A function's frame is zeroed.
@@ -150,10 +144,9 @@ impl<'m> Weights<'m> {
     /// The header is taken apart byte by byte, and checksums go over the whole packet.
     fn extract(&self, blueprint: &Blueprint) -> u64 {
         let sums = |field: &WireField| match field {
-            WireField::Bits {
-                fill: Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }),
-                ..
-            } => MAX_PACKET / 8,
+            WireField::Bits { fill: Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }), .. } => {
+                MAX_PACKET / 8
+            }
             _ => 0,
         };
         let fields = blueprint.header.iter().chain(&blueprint.trailer);

@@ -36,19 +36,11 @@ impl<'a> Body<'_, 'a> {
             StmtKind::Assign { place, op, value } => self.assign(place, *op, value),
             StmtKind::Expr(e) => self.expression(e),
             StmtKind::Emit { instr, answer } => self.emit(instr, answer.as_ref()),
-            StmtKind::If {
-                cond,
-                then,
-                otherwise,
-            } => self.branch(cond, then, otherwise.as_deref()),
+            StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref()),
             StmtKind::ForEach { var, list, max, body } => self.for_each(var, list, max.as_ref(), body),
-            StmtKind::ForRange {
-                var,
-                from,
-                to,
-                max,
-                body,
-            } => self.for_range(var, [from, to], max.as_ref(), body),
+            StmtKind::ForRange { var, from, to, max, body } => {
+                self.for_range(var, [from, to], max.as_ref(), body)
+            }
             StmtKind::Break => self.leave_loop(stmt.span, Ir::Break),
             StmtKind::Continue => self.leave_loop(stmt.span, Ir::Continue),
             StmtKind::Return(value) => self.give_back(value.as_ref(), stmt.span),
@@ -141,10 +133,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(right, Value::Error) {
             return;
         }
-        let at = Span {
-            end: value.span.end,
-            ..target_at
-        };
+        let at = Span { end: value.span.end, ..target_at };
         let result = self.arithmetic(
             op,
             Value::Place(place.clone()),

@@ -55,15 +55,9 @@ impl Checker<'_> {
                 }
             }
         }
-        let Walk {
-            carried_out, without, ..
-        } = walk;
+        let Walk { carried_out, without, .. } = walk;
         for (file, start, end) in without.difference(&carried_out) {
-            let at = Span {
-                file: *file,
-                start: *start,
-                end: *end,
-            };
+            let at = Span { file: *file, start: *start, end: *end };
             let message = "an instruction about a context where there is none";
             self.report(
                 Diagnostic::error(codes::NO_CONTEXT, ast_span(at), message)

@@ -37,11 +37,9 @@ impl<'a> Checker<'a> {
             self.table(index);
             let decl = &self.tables[index];
             let (ty, values) = decl.result.clone().unwrap_or((Ty::uint(64), vec![0]));
-            self.module.tables.push(ir::Table {
-                name: decl.name.name.clone(),
-                ty,
-                values,
-            });
+            self.module
+                .tables
+                .push(ir::Table { name: decl.name.name.clone(), ty, values });
         }
     }
 

@@ -157,10 +157,7 @@ impl<'a> Checker<'a> {
         if !self.fits(&elem, cap) {
             return self.too_large(ty.span);
         }
-        Type::Value(Ty::List {
-            elem: Box::new(elem),
-            cap: cap as u32,
-        })
+        Type::Value(Ty::List { elem: Box::new(elem), cap: cap as u32 })
     }
 
     fn sorted_type(&mut self, ty: &'a ast::Type) -> Type {
@@ -201,12 +198,7 @@ impl<'a> Checker<'a> {
             return self.too_large(ty.span);
         }
         let by = by.unwrap_or_else(|| vec![key.clone()]);
-        Type::Value(Ty::Sorted {
-            elem: Box::new(elem),
-            cap: cap as u32,
-            by,
-            key,
-        })
+        Type::Value(Ty::Sorted { elem: Box::new(elem), cap: cap as u32, by, key })
     }
 
     fn window_type(&mut self, ty: &'a ast::Type) -> Type {
@@ -224,10 +216,7 @@ impl<'a> Checker<'a> {
         if !(1..=MAX_SIZE / 16 - 1).contains(&runs) {
             return self.too_large(ty.span);
         }
-        Type::Value(Ty::Window {
-            runs: runs as u32,
-            elem: Box::new(elem),
-        })
+        Type::Value(Ty::Window { runs: runs as u32, elem: Box::new(elem) })
     }
 
     /// The type of a list's elements: what a structure's field may be.
@@ -270,10 +259,7 @@ impl<'a> Checker<'a> {
         if let Some(field) = fields.iter().find(|f| f.name == name.name)
             && field.ty.is_scalar()
         {
-            return Some(FieldRef {
-                offset: field.offset,
-                ty: Box::new(field.ty.clone()),
-            });
+            return Some(FieldRef { offset: field.offset, ty: Box::new(field.ty.clone()) });
         }
         let scalars = fields
             .iter()

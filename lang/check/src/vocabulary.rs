@@ -18,10 +18,7 @@ pub struct Names {
 /// All names that the checker knows by itself; constants (errno, ICMP) are in [`constants`].
 #[must_use]
 pub fn vocabulary() -> Vec<Names> {
-    let plain = |kind, names: &[&str]| Names {
-        kind,
-        names: names.iter().map(|n| (*n).to_owned()).collect(),
-    };
+    let plain = |kind, names: &[&str]| Names { kind, names: names.iter().map(|n| (*n).to_owned()).collect() };
     let methods = |kind, forms: &[(&str, &str)]| Names {
         kind,
         names: forms.iter().map(|(name, _)| (*name).to_owned()).collect(),
@@ -40,10 +37,7 @@ pub fn vocabulary() -> Vec<Names> {
     ];
     for structure in builtin_structs() {
         let names = structure.fields.into_iter().map(|field| field.name).collect();
-        all.push(Names {
-            kind: "a field of a built-in structure",
-            names,
-        });
+        all.push(Names { kind: "a field of a built-in structure", names });
     }
     all
 }

@@ -99,15 +99,8 @@ impl<'a> Checker<'a> {
         let name_at = self.records[record].span;
         self.whole_bytes(&mut format, name_at);
         self.resolve_masks(record, &mut format);
-        let is_crc = |field: &WireField| {
-            matches!(
-                field,
-                WireField::Bits {
-                    fill: Some(Fill::Crc32 { .. }),
-                    ..
-                }
-            )
-        };
+        let is_crc =
+            |field: &WireField| matches!(field, WireField::Bits { fill: Some(Fill::Crc32 { .. }), .. });
         if let Some(at) = format.trailer.iter().position(is_crc)
             && at + 1 < format.trailer.len()
         {
@@ -178,10 +171,7 @@ impl<'a> Checker<'a> {
             Ty::Varint => {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);
-                format.push(WireField::Varint {
-                    name: field.name.name.clone(),
-                    offset,
-                });
+                format.push(WireField::Varint { name: field.name.name.clone(), offset });
                 format.grow(1, 8);
             }
             Ty::Bytes { len } if field.count.is_some() => {
@@ -191,11 +181,7 @@ impl<'a> Checker<'a> {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);
                 let len = self.layout().size(ty);
-                format.push(WireField::Bytes {
-                    name: field.name.name.clone(),
-                    offset,
-                    len,
-                });
+                format.push(WireField::Bytes { name: field.name.name.clone(), offset, len });
                 format.grow(len, len);
             }
             Ty::Data => {
@@ -222,11 +208,7 @@ impl<'a> Checker<'a> {
                 match self.fill_option_list(*list, record, field.span) {
                     Some(max_len) => {
                         format.options_len = max_len.saturating_mul(*cap).saturating_add(3);
-                        format.options = Some(WireField::Options {
-                            list: *list,
-                            offset,
-                            cap: *cap,
-                        });
+                        format.options = Some(WireField::Options { list: *list, offset, cap: *cap });
                     }
                     None => format.failed = true,
                 }
@@ -358,13 +340,7 @@ impl<'a> Checker<'a> {
                 .spans
                 .push((name.clone(), format.fixed_len * 8 + format.bits, width));
         }
-        format.push(WireField::Bits {
-            name,
-            offset,
-            ty: ty.clone(),
-            bits,
-            fill,
-        });
+        format.push(WireField::Bits { name, offset, ty: ty.clone(), bits, fill });
         let total = format.bits + width;
         format.bits = total % 8;
         format.grow(total / 8, total / 8);
@@ -430,11 +406,7 @@ impl<'a> Checker<'a> {
             } else {
                 &mut format.header
             };
-            if let Some(WireField::Bits {
-                fill: Some(Fill::Crc32 { masked, .. }),
-                ..
-            }) = fields.get_mut(at)
-            {
+            if let Some(WireField::Bits { fill: Some(Fill::Crc32 { masked, .. }), .. }) = fields.get_mut(at) {
                 *masked = spans;
             }
         }
@@ -472,11 +444,7 @@ impl<'a> Checker<'a> {
             Body::over(self, BodyKind::Wire, this).condition(when)
         });
         format.grow(if when.is_some() { 0 } else { fixed }, max);
-        format.push(WireField::Nested {
-            blueprint,
-            offset,
-            when,
-        });
+        format.push(WireField::Nested { blueprint, offset, when });
     }
 
     fn repeated_field(
@@ -515,14 +483,7 @@ impl<'a> Checker<'a> {
             .max_len
             .saturating_mul(cap);
         format.grow(0, max);
-        format.push(WireField::Repeat {
-            blueprint,
-            offset,
-            cap,
-            stride,
-            count_at,
-            count_ty,
-        });
+        format.push(WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty });
     }
 
     /// `bytes<N> name count(field);`
@@ -556,13 +517,7 @@ impl<'a> Checker<'a> {
             return;
         }
         format.grow(0, cap);
-        format.push(WireField::Opaque {
-            name: field.name.name.clone(),
-            offset,
-            cap,
-            count_at,
-            count_ty,
-        });
+        format.push(WireField::Opaque { name: field.name.name.clone(), offset, cap, count_at, count_ty });
     }
 
     /// The field that counts what this one holds: place and type.

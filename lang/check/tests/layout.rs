@@ -115,17 +115,11 @@ fn a_tcp_header_is_that_of_the_rfc() {
     );
     assert!(matches!(
         wire.header[4],
-        WireField::Bits {
-            fill: Some(Fill::HeaderWords),
-            ..
-        }
+        WireField::Bits { fill: Some(Fill::HeaderWords), .. }
     ));
     assert!(matches!(
         wire.header[16],
-        WireField::Bits {
-            fill: Some(Fill::Checksum16 { pseudo: true }),
-            ..
-        }
+        WireField::Bits { fill: Some(Fill::Checksum16 { pseudo: true }), .. }
     ));
     assert!(
         matches!(wire.header.last(), Some(WireField::Options { cap: 6, .. })),
@@ -251,14 +245,7 @@ fn fields_know_the_names_of_their_enum() {
          signal changed { state_t from; uint32 at; }",
     );
     let state = field(&module, "conn", "state");
-    assert_eq!(
-        state.ty,
-        Ty::Enum {
-            index: 1,
-            bits: 8,
-            signed: false
-        }
-    );
+    assert_eq!(state.ty, Ty::Enum { index: 1, bits: 8, signed: false });
     let names = &module.enums[1];
     assert_eq!(names.name, "state_t");
     assert_eq!(

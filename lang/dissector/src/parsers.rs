@@ -35,10 +35,7 @@ pub(crate) fn of_packets(module: &Module) -> impl Iterator<Item = &Parser> {
 
 /// What a parser does.
 pub(crate) fn shape(module: &Module, function: &Func) -> Shape {
-    let mut shape = Shape {
-        headers: Vec::new(),
-        key: Vec::new(),
-    };
+    let mut shape = Shape { headers: Vec::new(), key: Vec::new() };
     walk(module, &function.body, &mut Vec::new(), false, &mut shape);
     shape
 }

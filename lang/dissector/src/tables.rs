@@ -112,20 +112,13 @@ fn counting_rule<'m>(module: &'m Module, blueprint: &Blueprint) -> Option<&'m Se
 /// A field.
 fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<String, Unsupported> {
     let function = |expr: &Expr| -> Result<String, Unsupported> {
-        let value = expr::value(module, expr).ok_or_else(|| Unsupported::Expression {
-            blueprint: blueprint.name.clone(),
-        })?;
+        let value = expr::value(module, expr)
+            .ok_or_else(|| Unsupported::Expression { blueprint: blueprint.name.clone() })?;
         Ok(format!("function(m, at, f) return {value} end"))
     };
     let named = |offset: u32| quoted(&name_at(module, blueprint, offset));
     Ok(match field {
-        WireField::Bits {
-            name,
-            offset,
-            ty,
-            bits,
-            fill,
-        } => {
+        WireField::Bits { name, offset, ty, bits, fill } => {
             let kind = match ty {
                 Ty::Enum { index, .. } => format!("t = \"enum\", enum = {}", index + 1),
                 Ty::Bool => "t = \"bool\"".to_owned(),
@@ -158,21 +151,11 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
                 quoted(name)
             )
         }
-        WireField::Opaque {
-            name,
-            offset,
-            cap,
-            count_at,
-            ..
-        } => format!(
+        WireField::Opaque { name, offset, cap, count_at, .. } => format!(
             "k = \"opaque\", name = {}, at = {offset}, cap = {cap}, count_at = {count_at}",
             quoted(name)
         ),
-        WireField::Nested {
-            blueprint,
-            offset,
-            when,
-        } => {
+        WireField::Nested { blueprint, offset, when } => {
             let when = when.as_ref().map(function).transpose()?;
             let when = when.map_or_else(String::new, |when| format!(", when = {when}"));
             format!(
@@ -186,13 +169,7 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
             named(*offset),
             list.0 + 1
         ),
-        WireField::Repeat {
-            blueprint,
-            offset,
-            cap,
-            count_at,
-            ..
-        } => format!(
+        WireField::Repeat { blueprint, offset, cap, count_at, .. } => format!(
             "k = \"repeat\", name = {}, blueprint = {}, cap = {cap}, count_at = {count_at}",
             named(*offset),
             blueprint.0 + 1
@@ -206,9 +183,8 @@ fn options(module: &Module, list: &OptList, text: &mut String) -> Result<(), Uns
         let _ = write!(opening, ", length_at = {at}");
     }
     if let Some(len) = &list.len {
-        let len = expr::value(module, len).ok_or_else(|| Unsupported::Expression {
-            blueprint: list.name.clone(),
-        })?;
+        let len = expr::value(module, len)
+            .ok_or_else(|| Unsupported::Expression { blueprint: list.name.clone() })?;
         let _ = write!(opening, ", len = function(m, at, f) return {len} end");
     }
     line(text, 2, &opening);
@@ -241,11 +217,7 @@ fn constants(module: &Module, blueprint: BlueprintId) -> Vec<(u32, u8, u64)> {
     let mut at = 0;
     let mut found = Vec::new();
     for field in &module.blueprints[blueprint.0 as usize].header {
-        if let WireField::Bits {
-            fill: Some(Fill::Value(expr)),
-            bits,
-            ..
-        } = field
+        if let WireField::Bits { fill: Some(Fill::Value(expr)), bits, .. } = field
             && let ExprKind::Const(value) = expr.kind
         {
             found.push((at, *bits, value));
@@ -262,9 +234,7 @@ fn all_parsers(module: &Module, text: &mut String) -> Result<(), Unsupported> {
         let function = &module.funcs[parser.func.0 as usize];
         let Shape { headers, key } = parsers::shape(module, function);
         if headers.is_empty() {
-            return Err(Unsupported::NoHeader {
-                parser: function.name.clone(),
-            });
+            return Err(Unsupported::NoHeader { parser: function.name.clone() });
         }
         let (table, number) = match parser.source {
             Source::Udp(port) => ("udp.port", u32::from(port)),

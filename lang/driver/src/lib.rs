@@ -55,26 +55,13 @@ pub fn compile(path: &Path) -> Compilation {
 /// Compiles a program whose texts come from `loader`.
 #[must_use]
 pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
-    let load::Loaded {
-        sources,
-        files,
-        mut diagnostics,
-        ..
-    } = load::load(loader, path, Vec::new());
+    let load::Loaded { sources, files, mut diagnostics, .. } = load::load(loader, path, Vec::new());
     if has_errors(&diagnostics) {
-        return Compilation {
-            module: None,
-            diagnostics,
-            sources,
-        };
+        return Compilation { module: None, diagnostics, sources };
     }
     let (module, found) = hawser_check::check(&name_of(path), &sources, &files);
     diagnostics.extend(own(found, &sources));
-    Compilation {
-        module,
-        diagnostics,
-        sources,
-    }
+    Compilation { module, diagnostics, sources }
 }
 
 /// A program as an editor wants it.
@@ -116,12 +103,7 @@ fn analysed(
     asked: Option<Span>,
     before: Vec<Option<load::Parsed>>,
 ) -> Analysis {
-    let load::Loaded {
-        sources,
-        files,
-        mut diagnostics,
-        ..
-    } = load::load(loader, path, before);
+    let load::Loaded { sources, files, mut diagnostics, .. } = load::load(loader, path, before);
     let flawed = diagnostics
         .iter()
         .map(|diagnostic| diagnostic.span.file)
@@ -135,11 +117,7 @@ fn analysed(
         module
     };
     Analysis {
-        compilation: Compilation {
-            module,
-            diagnostics,
-            sources,
-        },
+        compilation: Compilation { module, diagnostics, sources },
         files,
         index,
         flawed,
@@ -160,26 +138,13 @@ fn name_of(path: &Path) -> String {
 /// the last, in their order. Each sees its own names and the program's, not those of another.
 #[must_use]
 pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compilation {
-    let load::Loaded {
-        sources,
-        files,
-        mut diagnostics,
-        ..
-    } = load::beside(&program.files, attached);
+    let load::Loaded { sources, files, mut diagnostics, .. } = load::beside(&program.files, attached);
     if has_errors(&diagnostics) {
-        return Compilation {
-            module: None,
-            diagnostics,
-            sources,
-        };
+        return Compilation { module: None, diagnostics, sources };
     }
     let (module, found) = hawser_check::check_attached(&program.name, &sources, &files, attached.len());
     diagnostics.extend(own(found, &sources));
-    Compilation {
-        module,
-        diagnostics,
-        sources,
-    }
+    Compilation { module, diagnostics, sources }
 }
 
 /// Where the processors of an attachment's text go: `cap after cc`, in the order of their declarations;
@@ -188,11 +153,7 @@ pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compil
 pub fn attached_places(text: &str) -> Vec<String> {
     let (file, _) = hawser_syntax::parse(text, 0);
     let place = |kind: &ItemKind| match kind {
-        ItemKind::Attach {
-            processor,
-            side,
-            anchor,
-        } => {
+        ItemKind::Attach { processor, side, anchor } => {
             let side = if *side == Side::Before { "before" } else { "after" };
             Some(format!("{} {side} {}", processor.name, anchor.name))
         }

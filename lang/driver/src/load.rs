@@ -32,10 +32,7 @@ pub(crate) struct Parsed {
 /// Loads and parses `path` and all that it imports, directly or not. What was parsed before, by the number of
 /// the file, is parsed again only if it is another text now.
 pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>) -> Loaded {
-    let mut out = Loaded {
-        before,
-        ..Loaded::default()
-    };
+    let mut out = Loaded { before, ..Loaded::default() };
     let mut known = BTreeSet::from([loader.identity(path)]);
     match loader.load(path) {
         Ok(text) => out.add(path, text),

@@ -126,10 +126,7 @@ struct Files<'a> {
 
 impl<'a> Files<'a> {
     fn new(sources: &'a SourceMap) -> Files<'a> {
-        Files {
-            sources,
-            lines: sources.files().iter().map(|_| None).collect(),
-        }
+        Files { sources, lines: sources.files().iter().map(|_| None).collect() }
     }
 }
 

@@ -52,12 +52,7 @@ fn errata(page: &str) -> Vec<Erratum> {
         let Some(printed) = code(printed) else { continue };
         assert!(!why.trim().is_empty(), "line {at} has no reason");
         let corrected = code(corrected);
-        found.push(Erratum {
-            file: file.clone(),
-            line: at.trim().to_owned(),
-            printed,
-            corrected,
-        });
+        found.push(Erratum { file: file.clone(), line: at.trim().to_owned(), printed, corrected });
     }
     found
 }
@@ -79,13 +74,7 @@ fn every_row_holds() {
     let page = fs::read_to_string(root().join("docs/errata.md")).expect("the page");
     let errata = errata(&page);
     assert!(errata.len() > 50, "only {} rows were read", errata.len());
-    for Erratum {
-        file,
-        line,
-        printed,
-        corrected,
-    } in errata
-    {
+    for Erratum { file, line, printed, corrected } in errata {
         let text = tokens(&fs::read_to_string(root().join(&file)).expect("the snippets"));
         assert!(
             !text.contains(&tokens(&printed)),

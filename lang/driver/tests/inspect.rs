@@ -46,11 +46,7 @@ fn connection(module: &Module, values: &[(&str, u64)]) -> (ContextId, Vec<u8>) {
 fn close_of(module: &Module, values: &[(&str, u64)]) -> Halted {
     let event = module.events.iter().position(|event| event.name == "sw_close");
     let event = event.expect("the example has it");
-    let header = EventHeader {
-        now: 5_000,
-        event: event as u16,
-        ..bytemuck::Zeroable::zeroed()
-    };
+    let header = EventHeader { now: 5_000, event: event as u16, ..bytemuck::Zeroable::zeroed() };
     let mut before = Halted::default();
     before.event = bytemuck::bytes_of(&header).to_vec();
     before.keyed = Some(connection(module, values));
@@ -73,10 +69,9 @@ fn value(module: &Arc<Module>, halted: &Halted, text: &str) -> Result<u64, Box<C
     if let Some(call) = halted.calls.last() {
         variables.extend(halted.variables(module, call));
     }
-    let visible = variables.iter().map(|variable| Visible {
-        name: variable.name.clone(),
-        ty: variable.ty.clone(),
-    });
+    let visible = variables
+        .iter()
+        .map(|variable| Visible { name: variable.name.clone(), ty: variable.ty.clone() });
     let expression = inspect(module, text, &visible.collect::<Vec<_>>(), Some(0));
     let inspected = expression.inspected.ok_or(Box::new(expression.compilation))?;
     let interpreter = interpreter(&Arc::new(inspected.module));

@@ -89,12 +89,7 @@ fn blocks(page: &str) -> Vec<Block> {
             .take_while(|line| *line != "```")
             .collect();
         if let Some((kind, fails)) = mark(words, at + 1) {
-            found.push(Block {
-                line: at + 1,
-                kind,
-                fails,
-                text: text.join("\n") + "\n",
-            });
+            found.push(Block { line: at + 1, kind, fails, text: text.join("\n") + "\n" });
         }
     }
     found

@@ -47,10 +47,7 @@ fn summarize(module: &Module, id: FuncId, known: &mut Vec<Option<Summary>>) {
         .iter()
         .filter(|p| matches!(p, FuncParam::Ref { .. }))
         .count();
-    known[index] = Some(Summary {
-        writes: vec![false; refs],
-        ..Summary::default()
-    });
+    known[index] = Some(Summary { writes: vec![false; refs], ..Summary::default() });
     visit::callees(&func.body)
         .into_iter()
         .for_each(|callee| summarize(module, callee, known));
@@ -160,10 +157,7 @@ impl Visitor<'_> for Summarize<'_> {
 /// Whether an expression can be printed as one C expression and evaluated at any time before the next
 /// change: it calls nothing that changes anything, and needs no statements of its own.
 pub(crate) fn is_plain(summaries: &[Summary], e: &Expr) -> bool {
-    let mut plain = Plain {
-        summaries,
-        plain: true,
-    };
+    let mut plain = Plain { summaries, plain: true };
     visit::visit_expr(&mut plain, e);
     plain.plain
 }

@@ -263,12 +263,7 @@ impl Emitter<'_> {
             kinds.push(kind);
         }
         let func = processor.func;
-        let name = self.instance(Instance {
-            func,
-            refs: kinds,
-            found: s.found,
-            slot: s.slot,
-        });
+        let name = self.instance(Instance { func, refs: kinds, found: s.found, slot: s.slot });
         let result = self.func(func).ret.is_some() && summary.halts;
         let tail = if result { ", &(uint64_t){0}" } else { "" };
         let call = format!("{name}(run{}{tail})", texts.concat());

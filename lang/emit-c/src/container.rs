@@ -69,16 +69,7 @@ impl Emitter<'_> {
                 Some(number::cast(&value, &e.ty, elem))
             }
             Operand::Ref(from) if self.is_nowhere(s, from) => None,
-            Operand::Ref(from) => Some(
-                self.seen(
-                    s,
-                    &Place {
-                        ty: elem.clone(),
-                        ..from.clone()
-                    },
-                )
-                .lvalue(),
-            ),
+            Operand::Ref(from) => Some(self.seen(s, &Place { ty: elem.clone(), ..from.clone() }).lvalue()),
         }
     }
 

@@ -110,10 +110,7 @@ impl<'a> Emitter<'a> {
 
     /// Sizes and alignments.
     pub(crate) fn layout(&self) -> Layout<'_> {
-        Layout {
-            structs: &self.module.structs,
-            member_size: &self.member_size,
-        }
+        Layout { structs: &self.module.structs, member_size: &self.member_size }
     }
 
     /// Prints the whole program, around its chains and its functions on packets.
@@ -159,11 +156,7 @@ impl<'a> Emitter<'a> {
             Machine::Native => self.table(&symbol, &digest),
             Machine::Ebpf => EBPF[1].to_owned() + &self.chain_entries(),
         };
-        Emitted {
-            c: body,
-            symbol,
-            digest,
-        }
+        Emitted { c: body, symbol, digest }
     }
 
     /// Whether the C is for the kernel.

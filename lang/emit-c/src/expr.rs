@@ -356,12 +356,7 @@ impl Emitter<'_> {
                 }
             }
         }
-        let name = self.instance(Instance {
-            func,
-            refs: kinds,
-            found: s.found,
-            slot: s.slot,
-        });
+        let name = self.instance(Instance { func, refs: kinds, found: s.found, slot: s.slot });
         let args: String = texts.iter().map(|text| format!(", {text}")).collect();
         format!("{name}(run{args}")
     }
@@ -375,10 +370,7 @@ impl Emitter<'_> {
         written: bool,
         keep: bool,
     ) -> (String, Kind) {
-        let place = &Place {
-            ty: ty.clone(),
-            ..place.clone()
-        };
+        let place = &Place { ty: ty.clone(), ..place.clone() };
         let pointed = self.pointed(ty);
         let (text, kind, constant) = if !written {
             (self.seen_address(s, place), Kind::Plain, "const ")

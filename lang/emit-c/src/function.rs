@@ -115,12 +115,7 @@ impl Emitter<'_> {
         } else {
             "HW_PART"
         };
-        let signature = Signature {
-            result,
-            name,
-            params: &params,
-            takes_run: true,
-        };
+        let signature = Signature { result, name, params: &params, takes_run: true };
         if is_apart {
             self.prototypes += &signature.call();
         }
@@ -133,13 +128,7 @@ impl Emitter<'_> {
         self.prologue(&mut scope, summary.fresh, summary.found);
         self.declare_result_cleared(&mut scope, summary.halts && func.ret.is_some());
         self.block(&mut scope, &func.body);
-        if !matches!(
-            func.body.last(),
-            Some(Stmt {
-                kind: StmtKind::Return(_),
-                ..
-            })
-        ) {
+        if !matches!(func.body.last(), Some(Stmt { kind: StmtKind::Return(_), .. })) {
             self.end(&mut scope);
         }
         scope.out.close("");
@@ -177,12 +166,9 @@ impl Emitter<'_> {
                         .unwrap_or(name);
                     by_value.push(*offset);
                     let size = self.layout().size(ty);
-                    scope.locals.push(Local {
-                        name,
-                        ty: ty.clone(),
-                        offset: *offset,
-                        size,
-                    });
+                    scope
+                        .locals
+                        .push(Local { name, ty: ty.clone(), offset: *offset, size });
                 }
                 FuncParam::Ref { name, ty } => {
                     let index = scope.refs.len();
@@ -191,12 +177,9 @@ impl Emitter<'_> {
                     let name = scope.names.take(name);
                     let constant = if written { "" } else { "const " };
                     params.push(format!("{constant}{} *{name}", self.type_of(ty)));
-                    scope.refs.push(Reference {
-                        seen: name.clone(),
-                        name,
-                        ty: ty.clone(),
-                        kind,
-                    });
+                    scope
+                        .refs
+                        .push(Reference { seen: name.clone(), name, ty: ty.clone(), kind });
                 }
             }
         }
@@ -232,12 +215,9 @@ impl Emitter<'_> {
             if self.is_ebpf() && (!field.ty.is_scalar() || in_memory()) {
                 name = format!("(*{name})");
             }
-            scope.locals.push(Local {
-                name,
-                ty: field.ty.clone(),
-                offset: field.offset,
-                size,
-            });
+            scope
+                .locals
+                .push(Local { name, ty: field.ty.clone(), offset: field.offset, size });
         }
         debug_assert!(
             scope.locals.is_sorted_by_key(|local| local.offset),
@@ -361,12 +341,7 @@ impl Emitter<'_> {
 
     /// Declares a pointer to the room for an event in place of the event.
     fn declare_in_place(&mut self, scope: &mut Scope, local: usize) {
-        let Local {
-            name,
-            ty,
-            size,
-            offset,
-        } = scope.locals[local].clone();
+        let Local { name, ty, size, offset } = scope.locals[local].clone();
         let text = self.type_of(&ty);
         scope
             .out

@@ -39,12 +39,7 @@ impl Emitter<'_> {
     fn is_filled_alone(&self, local: &Local, body: &[Stmt], sent: usize) -> bool {
         let scan = |stmts: &[Stmt]| {
             let part = local.offset..local.offset + local.size;
-            let mut found = Filling {
-                summaries: &self.summaries,
-                part,
-                mentioned: false,
-                emits: false,
-            };
+            let mut found = Filling { summaries: &self.summaries, part, mentioned: false, emits: false };
             visit::visit_block(&mut found, stmts);
             found
         };

@@ -78,14 +78,7 @@ impl Emitter<'_> {
             }
             Instr::DelTxOrderedData { uid } => self.unit(s, "HW_DEL_TX", uid, [None; 3]),
             Instr::DelRxOrderedData { uid } => self.unit(s, "HW_DEL_RX", uid, [None; 3]),
-            Instr::PktGen {
-                net,
-                blueprint,
-                bp,
-                rules,
-                queue,
-                rank,
-            } => {
+            Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
                 self.packet(s, [net, bp], *blueprint, rules, *queue, rank.as_ref());
             }
             Instr::TimerStart { timer, index, dur } => self.timer_start(s, timer, *index, dur),
@@ -94,13 +87,9 @@ impl Emitter<'_> {
             Instr::DelCtx { on } => self.delete(s, *on),
             Instr::AddId { id } => self.alias(s, "HW_ADD_ID", id),
             Instr::DropId { id } => self.alias(s, "HW_DROP_ID", id),
-            Instr::Notify {
-                on,
-                code,
-                error,
-                id,
-                args,
-            } => self.notify(s, *on, *code, error.as_ref(), id.as_ref(), args),
+            Instr::Notify { on, code, error, id, args } => {
+                self.notify(s, *on, *code, error.as_ref(), id.as_ref(), args)
+            }
             Instr::Raise { event, from, target } => self.raise(s, *event, from, target.as_ref()),
             Instr::Signal { signal, from } => self.signal(s, signal.0, from),
             Instr::SetQueueRate { queue, rate } => self.queue(s, "HW_QUEUE_RATE", *queue, Some(rate)),
@@ -232,10 +221,7 @@ impl Emitter<'_> {
         } else {
             self.seen(s, net).lvalue()
         };
-        let image = Place {
-            ty: body.clone(),
-            ..bp.clone()
-        };
+        let image = Place { ty: body.clone(), ..bp.clone() };
         let mut image_at = self.seen_address(s, &image);
         if exprs.iter().any(|e| !self.plain(e)) {
             header = s.keep("hw_net", &header);
@@ -416,10 +402,7 @@ impl Emitter<'_> {
     fn raise(&mut self, s: &mut Scope, event: EventId, from: &Place, target: Option<&Place>) {
         let bytes = self.module.event_size(event) as u32;
         let id = target.map(|place| ("target", self.id_field(s, place, true)));
-        let header = Place {
-            ty: Ty::Struct(hawser_ir::StructId(0)),
-            ..from.clone()
-        };
+        let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..from.clone() };
         let number = self.target(s, &header);
         let line = format!("({})->event = {};", number.at.address(), event.0);
         self.guarded(s, &number, |s| s.out.line(&line));

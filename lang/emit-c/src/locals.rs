@@ -36,16 +36,12 @@ impl Plan {
         mentions.of_block(body);
         let mut plan = Plan::default();
         for (index, offset, size, ty) in locals {
-            let variable = Variable {
-                offset: *offset,
-                end: *offset + (*size).max(1),
-                ty,
-            };
+            let variable = Variable { offset: *offset, end: *offset + (*size).max(1), ty };
             if let Some((at, set_whole)) = variable.sink(&mentions, body, false) {
-                plan.before.entry(at).or_default().push(Declared {
-                    local: *index,
-                    set_whole,
-                });
+                plan.before
+                    .entry(at)
+                    .or_default()
+                    .push(Declared { local: *index, set_whole });
             }
         }
         plan
@@ -149,11 +145,7 @@ impl<'a> Variable<'a> {
 
     /// How a statement mentions it, the blocks inside aside.
     fn mention_in(self, stmt: &Stmt) -> Mention<'a> {
-        let mut mention = Mention {
-            variable: self,
-            found: false,
-            reads: false,
-        };
+        let mut mention = Mention { variable: self, found: false, reads: false };
         visit::visit_own(&mut mention, stmt);
         mention
     }
@@ -164,9 +156,7 @@ impl<'a> Variable<'a> {
         | StmtKind::Copy(to, _)
         | StmtKind::Init(to)
         | StmtKind::MakeId(to, _)
-        | StmtKind::Extract {
-            dst: to, ok: None, ..
-        }) = &stmt.kind
+        | StmtKind::Extract { dst: to, ok: None, .. }) = &stmt.kind
         else {
             return false;
         };

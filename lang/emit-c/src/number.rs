@@ -50,11 +50,7 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn of(ty: &Ty) -> Shape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
-        Shape {
-            bits: u32::from(bits),
-            signed,
-            circular: matches!(ty, Ty::Seq { .. }),
-        }
+        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
     }
 
     /// Bits of the C type that holds it.
@@ -324,14 +320,7 @@ pub(crate) fn builtin(function: Builtin, args: &[String], operand: &Ty, result: 
         Builtin::Clz => format!("hw_clz((uint64_t)({args}), {})", shape.bits),
         Builtin::VarintLen => format!("hw_varint_len({args})"),
     };
-    let wide = matches!(
-        Shape::of(result),
-        Shape {
-            bits: 64,
-            signed: false,
-            ..
-        }
-    );
+    let wide = matches!(Shape::of(result), Shape { bits: 64, signed: false, .. });
     let signed_result = matches!(function, Builtin::Min | Builtin::Max) && shape.signed && !shape.circular;
     if wide && !signed_result {
         text
@@ -360,10 +349,7 @@ mod tests {
             "(uint16_t)((uint32_t)a * (uint32_t)b)"
         );
         assert_eq!(binary(BinOp::Add, "a", "b", &Ty::uint(64), None), "a + b");
-        let int32 = Ty::Int {
-            bits: 32,
-            signed: true,
-        };
+        let int32 = Ty::Int { bits: 32, signed: true };
         assert_eq!(
             binary(BinOp::Add, "a", "b", &int32, None),
             "(int32_t)((uint32_t)a + (uint32_t)b)"

@@ -105,11 +105,7 @@ impl Emitter<'_> {
     pub(crate) fn target(&mut self, s: &mut Scope, place: &Place) -> Target {
         let (mut at, ty, mut guard) = self.target_base(s, place);
         if self.is_nowhere(s, place) || self.is_read_only(s, place) {
-            return Target {
-                at,
-                guard: None,
-                nowhere: true,
-            };
+            return Target { at, guard: None, nowhere: true };
         }
         let mut node = Node::Value(ty);
         let mut offset = self.offset(s, place);
@@ -126,11 +122,7 @@ impl Emitter<'_> {
             guard = Some(name);
             (node, offset) = inside(&list_ty, step);
         }
-        Target {
-            at: self.descend(at, &node, offset, &place.ty),
-            guard,
-            nowhere: false,
-        }
+        Target { at: self.descend(at, &node, offset, &place.ty), guard, nowhere: false }
     }
 
     /// A pointer to something to read.

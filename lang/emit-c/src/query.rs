@@ -80,26 +80,14 @@ impl Emitter<'_> {
     ) -> String {
         let stride = self.layout().option_stride(list);
         let index = Index::Tag(tag);
-        let step = Step {
-            index,
-            stride,
-            header: hawser_ir::LIST_HEADER,
-            cap,
-            offset: OPTION_TAG,
-        };
+        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap, offset: OPTION_TAG };
         let list = self.seen_address(s, place);
         let helper = self.element_helper(&place.ty, &step, "read");
         format!("{helper}({list}, {tag})")
     }
 
     fn has_key(&mut self, s: &mut Scope, place: &Place, key: &Expr) -> String {
-        let Ty::Sorted {
-            elem,
-            cap,
-            key: field,
-            ..
-        } = &place.ty
-        else {
+        let Ty::Sorted { elem, cap, key: field, .. } = &place.ty else {
             return "false".into();
         };
         let stride = self.layout().stride(elem);
@@ -108,13 +96,7 @@ impl Emitter<'_> {
             return "false".into();
         }
         let key = self.expr(s, key);
-        let step = Step {
-            index,
-            stride,
-            header: hawser_ir::LIST_HEADER,
-            cap: *cap,
-            offset: 0,
-        };
+        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap: *cap, offset: 0 };
         let list = self.seen_address(s, place);
         let helper = self.element_helper(&place.ty, &step, "read");
         format!("{helper}({list}, {key}) != HW_NOTHING")
@@ -157,12 +139,7 @@ impl Emitter<'_> {
             );
         }
         body += "        break;\n    }\n    return i;\n}\n";
-        let signature = Signature {
-            result: "uint64_t",
-            name: &name,
-            params: &params,
-            takes_run: false,
-        };
+        let signature = Signature { result: "uint64_t", name: &name, params: &params, takes_run: false };
         self.helper(&signature, &body);
         name
     }

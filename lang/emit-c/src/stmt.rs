@@ -36,25 +36,13 @@ impl Emitter<'_> {
             StmtKind::Copy(to, from) => self.copy(s, to, from),
             StmtKind::Init(place) => self.init(s, place),
             StmtKind::MakeId(place, parts) => self.make_id(s, place, parts),
-            StmtKind::MakeData {
-                dst,
-                uid,
-                off,
-                len,
-                seg_size,
-            } => {
+            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
                 self.make_data(s, dst, uid, [off, len, seg_size]);
             }
             StmtKind::MakeIpv4(place, number) => self.make_ipv4(s, place, number),
             StmtKind::Container { op, ok } => self.container_stmt(s, op, ok.as_ref()),
             StmtKind::If(condition, then, otherwise) => self.branch(s, condition, then, otherwise),
-            StmtKind::For {
-                var,
-                from,
-                to,
-                max,
-                body,
-            } => self.count(s, var, [from, to], *max, body),
+            StmtKind::For { var, from, to, max, body } => self.count(s, var, [from, to], *max, body),
             StmtKind::Break => s.out.line("break;"),
             StmtKind::Continue => s.out.line("continue;"),
             StmtKind::Return(value) => self.give_back(s, value.as_ref()),
@@ -108,15 +96,7 @@ impl Emitter<'_> {
                     return true;
                 }
                 StmtKind::Copy(_, from) if declared.set_whole && !self.is_nowhere(s, from) => {
-                    let from = self
-                        .seen(
-                            s,
-                            &Place {
-                                ty: ty.clone(),
-                                ..from.clone()
-                            },
-                        )
-                        .lvalue();
+                    let from = self.seen(s, &Place { ty: ty.clone(), ..from.clone() }).lvalue();
                     self.declare(s, declared.local, &from);
                     return true;
                 }
@@ -163,14 +143,8 @@ impl Emitter<'_> {
         let from = if nowhere {
             String::new()
         } else {
-            self.seen(
-                s,
-                &Place {
-                    ty: to.ty.clone(),
-                    ..from.clone()
-                },
-            )
-            .lvalue()
+            self.seen(s, &Place { ty: to.ty.clone(), ..from.clone() })
+                .lvalue()
         };
         let target = self.target(s, to);
         if nowhere {
@@ -361,10 +335,7 @@ impl Emitter<'_> {
                 .for_each(|name| *name = format!("HW_STAY({name})"));
             s.out.line(&format!("{};", carried.join("; ")));
         }
-        let one = Expr {
-            ty: from.ty.clone(),
-            kind: hawser_ir::ExprKind::Const(1),
-        };
+        let one = Expr { ty: from.ty.clone(), kind: hawser_ir::ExprKind::Const(1) };
         let step = number::binary(hawser_ir::BinOp::Add, &next, &self.expr(s, &one), &from.ty, None);
         let less = number::compare(hawser_ir::CmpOp::Lt, &next, &end, &from.ty);
         s.out.open(&format!(
@@ -405,10 +376,7 @@ impl Emitter<'_> {
         } else {
             texts.iter().map(|text| s.keep("hw_id", text)).collect()
         };
-        let header = Place {
-            ty: Ty::Struct(hawser_ir::StructId(0)),
-            ..event.clone()
-        };
+        let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..event.clone() };
         let target = self.target(s, &header);
         let pointer = target.at.address();
         self.guarded(s, &target, |s| {

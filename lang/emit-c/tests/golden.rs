@@ -30,11 +30,7 @@ fn small_programs_become_the_c_that_is_kept() {
             files: vec![(format!("{name}.mtp"), module.files[0].1.clone())],
             ..module
         };
-        let options = Options {
-            marks: Marks::Comments,
-            loadable: false,
-            ..Options::default()
-        };
+        let options = Options { marks: Marks::Comments, loadable: false, ..Options::default() };
         let emitted = emit(&module, &options);
         assert_eq!(
             emitted.c,

@@ -56,12 +56,7 @@ impl Random {
     }
 
     fn net(&mut self, protocol: u8) -> Net {
-        let mut net = Net {
-            protocol,
-            segs: 1,
-            version: 4,
-            ..NET_ZERO
-        };
+        let mut net = Net { protocol, segs: 1, version: 4, ..NET_ZERO };
         for address in [&mut net.src_ip, &mut net.dst_ip] {
             address.fill_with(|| self.roll() as u8);
             if self.below(2) == 0 {
@@ -241,11 +236,7 @@ fn packet(pair: &Pair, net: &Net, random: &mut Random) -> Vec<u8> {
     } else if !pair.sent.is_empty() && random.below(8) != 0 {
         let blueprint = pair.sent[random.below(pair.sent.len())];
         let image = random.words(pair.image_size(blueprint));
-        let record = PacketRec {
-            net: *net,
-            rules: 0,
-            ..pair.record(blueprint, random)
-        };
+        let record = PacketRec { net: *net, rules: 0, ..pair.record(blueprint, random) };
         let mut header = vec![0; pair.module().blueprints[usize::from(blueprint)].max_len as usize + 64];
         let payload = vec![
             7;
@@ -255,11 +246,7 @@ fn packet(pair: &Pair, net: &Net, random: &mut Random) -> Vec<u8> {
                 random.below(20)
             }
         ];
-        let segment = Segment {
-            index: 0,
-            count: 1,
-            len: payload.len() as u32,
-        };
+        let segment = Segment { index: 0, count: 1, len: payload.len() as u32 };
         let mut image = image;
         let built = pair
             .interpreter
@@ -301,10 +288,9 @@ fn with_crc(module: &Module, random: &mut Random) -> Option<Vec<u8>> {
         fields.iter().find_map(|field| {
             at += bits(field)?;
             match field {
-                WireField::Bits {
-                    fill: Some(Fill::Crc32 { masked, .. }),
-                    ..
-                } => Some((at / 8 - 4, masked.clone())),
+                WireField::Bits { fill: Some(Fill::Crc32 { masked, .. }), .. } => {
+                    Some((at / 8 - 4, masked.clone()))
+                }
                 _ => None,
             }
         })

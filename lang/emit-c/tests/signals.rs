@@ -53,12 +53,7 @@ fn signalled(module: &Module, compiled: &common::Compiled, wanted: u64) -> (Vec<
         .keyed
         .as_mut()
         .map(|(_, words)| (ContextId(0), bytemuck::cast_slice_mut(words)));
-    let mut regions = Regions {
-        keyed,
-        fresh: None,
-        globals: &mut [Vec::new()],
-        scratch: &mut [],
-    };
+    let mut regions = Regions { keyed, fresh: None, globals: &mut [Vec::new()], scratch: &mut [] };
     let interpreter = Interpreter::new(module.clone().into(), Vec::new()).expect("it runs");
     let event = bytemuck::cast_slice_mut(&mut left.event);
     interpreter.react(event, &mut regions, &mut records);
@@ -135,11 +130,7 @@ const ROUNDS: u64 = 10_000;
 fn instructions(text: &str, name: &str) -> Option<u64> {
     let emitted = emit(
         &module(text),
-        &Options {
-            marks: Marks::Nothing,
-            loadable: false,
-            ..Options::default()
-        },
+        &Options { marks: Marks::Nothing, loadable: false, ..Options::default() },
     );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));

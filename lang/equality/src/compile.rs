@@ -21,10 +21,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings {
-            level: "0".to_owned(),
-            trap: true,
-        }
+        Settings { level: "0".to_owned(), trap: true }
     }
 }
 
@@ -91,11 +88,7 @@ pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) ->
 /// A module's C, without marks.
 #[must_use]
 pub fn c_of(module: &Module, machine: Machine) -> Emitted {
-    let options = Options {
-        machine,
-        marks: Marks::Nothing,
-        ..Options::default()
-    };
+    let options = Options { machine, marks: Marks::Nothing, ..Options::default() };
     hawser_emit_c::emit(module, &options)
 }
 

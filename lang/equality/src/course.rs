@@ -26,11 +26,7 @@ pub fn compare(
 ) -> Result<(), (usize, String)> {
     let module = &*printed.module;
     let mut trial = Trial::new(module, &printed.interpreter, other, seed);
-    let packets = Packets {
-        module,
-        left: &printed.interpreter,
-        right: other,
-    };
+    let packets = Packets { module, left: &printed.interpreter, right: other };
     let mut rng = Rng::new(seed, "packets");
     for step in 0..EVENTS {
         progress(step);

@@ -72,10 +72,7 @@ fn in_struct(module: &Module, id: StructId, at: usize) -> Option<(String, usize,
 
 fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize)> {
     let sizes = member_sizes(module);
-    let layout = Layout {
-        structs: &module.structs,
-        member_size: &sizes,
-    };
+    let layout = Layout { structs: &module.structs, member_size: &sizes };
     let whole = layout.size(ty) as usize;
     if at >= whole {
         return None;

@@ -79,19 +79,8 @@ fn main() -> ExitCode {
             Ok(())
         }
         "worker" => {
-            let parent::Plan {
-                first,
-                programs,
-                text,
-                settings,
-                ..
-            } = arguments.plan;
-            worker::run(&worker::Batch {
-                first,
-                count: programs,
-                text,
-                settings,
-            });
+            let parent::Plan { first, programs, text, settings, .. } = arguments.plan;
+            worker::run(&worker::Batch { first, count: programs, text, settings });
             Ok(())
         }
         _ => Err(USAGE.to_owned()),
@@ -143,11 +132,7 @@ fn text(plan: &parent::Plan) -> Result<String, String> {
 
 /// One program again; when the sides differ, the smallest that still shows it.
 fn repeat(plan: parent::Plan) -> Result<(), String> {
-    let plan = parent::Plan {
-        programs: 1,
-        jobs: 1,
-        ..plan
-    };
+    let plan = parent::Plan { programs: 1, jobs: 1, ..plan };
     let executable = own_path()?;
     let outcome = parent::run(&executable, &plan);
     let Some(failure) = outcome.failures.first() else {
@@ -158,10 +143,7 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
     let text = text(&plan)?;
     let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
     let path = folder.join("shrunk.mtp");
-    let smaller = parent::Plan {
-        text: Some(path.clone()),
-        ..plan
-    };
+    let smaller = parent::Plan { text: Some(path.clone()), ..plan };
     let mut last = failure.text.clone();
     let shrunk = shrink::shrink(&text, &mut |text| {
         if compile::printed("shrunk", text.to_owned()).is_err() {

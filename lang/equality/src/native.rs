@@ -56,11 +56,7 @@ impl Library {
         if table.abi != ABI {
             return Err(format!("{symbol} has interface {}, not {ABI}", table.abi));
         }
-        Ok(Native {
-            module,
-            params,
-            table,
-        })
+        Ok(Native { module, params, table })
     }
 }
 
@@ -137,11 +133,8 @@ impl Side for Native<'_> {
             pad: 0,
         };
         let first = records.start();
-        let mut raw_records = Records {
-            at: first,
-            end: first.wrapping_add(records.len),
-            wanted: out.wanted(),
-        };
+        let mut raw_records =
+            Records { at: first, end: first.wrapping_add(records.len), wanted: out.wanted() };
         // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
         // room spans what `end` says.
         let ended =

@@ -46,10 +46,7 @@ impl Packets<'_> {
         }
         for (packet, image) in &packets {
             let mut packet = *packet;
-            packet.net = hawser_ir::abi::Net {
-                protocol: packet.net.protocol,
-                ..values::net(rng)
-            };
+            packet.net = hawser_ir::abi::Net { protocol: packet.net.protocol, ..values::net(rng) };
             self.build_all(&packet, image)?;
             let mut other = image.clone();
             let (from, to) = (rng.below(other.len()), rng.below(other.len()));
@@ -91,11 +88,7 @@ impl Packets<'_> {
             } else {
                 size
             };
-            let segment = Segment {
-                index,
-                count,
-                len: here,
-            };
+            let segment = Segment { index, count, len: here };
             let room = blueprint.max_around() as usize;
             let (mut a, mut b) = (vec![0; room], vec![0; room]);
             let built = self.left.build(packet, &mut left, segment, &mut a);
@@ -233,11 +226,7 @@ impl Packets<'_> {
             0
         };
         let mut header = vec![0; form.max_around() as usize];
-        let segment = Segment {
-            index: 0,
-            count: 1,
-            len,
-        };
+        let segment = Segment { index: 0, count: 1, len };
         let built = self.left.build(&packet, &mut image, segment, &mut header);
         header.truncate(built.len);
         if let Some((start, at)) = built.csum {

@@ -86,11 +86,7 @@ fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, outcome
         report.nodes.iter().for_each(|line| all.coverage.absorb(line));
         let mut failures = report.failures;
         let died = report.died.map(|(how, seed, step)| {
-            failures.push(Failure {
-                seed,
-                step,
-                text: how,
-            });
+            failures.push(Failure { seed, step, text: how });
             seed
         });
         let done = died.map_or(count, |seed| seed - first + 1);
@@ -110,11 +106,7 @@ struct Report {
 }
 
 fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
-    let mut report = Report {
-        failures: Vec::new(),
-        nodes: Vec::new(),
-        died: None,
-    };
+    let mut report = Report { failures: Vec::new(), nodes: Vec::new(), died: None };
     let mut command = Command::new(executable);
     command
         .arg("worker")
@@ -179,11 +171,9 @@ fn listen(line: &str, report: &mut Report, at: &mut (u64, u64), ended: &mut bool
         "at" => *at = numbers(),
         "differs" | "rejected" => {
             let (seed, step) = numbers();
-            report.failures.push(Failure {
-                seed,
-                step,
-                text: format!("{word}\n"),
-            });
+            report
+                .failures
+                .push(Failure { seed, step, text: format!("{word}\n") });
         }
         "|" => {
             if let Some(failure) = report.failures.last_mut() {

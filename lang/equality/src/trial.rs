@@ -224,11 +224,7 @@ impl<'a> Trial<'a> {
             0 => self.rng.edge(64),
             _ => self.now.wrapping_add(self.rng.word() % 1_000_000),
         };
-        let header = EventHeader {
-            now: self.now,
-            rand: self.rng.word(),
-            ..event_header(&event)
-        };
+        let header = EventHeader { now: self.now, rand: self.rng.word(), ..event_header(&event) };
         set_event_header(&mut event, &header);
         let ids = &header.id[..usize::from(header.ids).min(3)];
         let found = carried.or_else(|| ids.iter().find_map(|id| self.ids.get(id).copied()));
@@ -248,14 +244,7 @@ impl<'a> Trial<'a> {
             self.rng.word()
         };
         let (globals, scratch) = (self.globals.clone(), self.scratch.clone());
-        let before = Memory {
-            event,
-            keyed,
-            fresh,
-            globals,
-            scratch,
-            wanted,
-        };
+        let before = Memory { event, keyed, fresh, globals, scratch, wanted };
 
         let (mut left, mut right) = (before.clone(), before.clone());
         let (left_outcome, left_records) = left.react(self.left);
@@ -353,13 +342,7 @@ impl<'a> Trial<'a> {
         outcome: Outcome,
         records: &RecordBuf,
     ) -> Vec<Waiting> {
-        let Memory {
-            keyed: found,
-            mut fresh,
-            globals,
-            scratch,
-            ..
-        } = after;
+        let Memory { keyed: found, mut fresh, globals, scratch, .. } = after;
         (self.globals, self.scratch) = (globals, scratch);
         if let (Some(index), Some((kind, bytes))) = (keyed, found) {
             self.contexts[index] = Some(Living { kind, bytes });

@@ -45,10 +45,7 @@ pub fn fill_struct(module: &Module, rng: &mut Rng, structure: StructId, bytes: &
 
 fn fill(module: &Module, rng: &mut Rng, ty: &Ty, bytes: &mut [u8]) {
     let sizes = member_sizes(module);
-    let layout = Layout {
-        structs: &module.structs,
-        member_size: &sizes,
-    };
+    let layout = Layout { structs: &module.structs, member_size: &sizes };
     let size = layout.size(ty) as usize;
     match ty {
         Ty::Bool => bytes[0] = u8::from(rng.one_in(2)),
@@ -90,10 +87,7 @@ fn put(bytes: &mut [u8], size: usize, value: u64) {
 pub fn fill_image(module: &Module, rng: &mut Rng, structure: StructId, bytes: &mut [u8]) {
     fill_struct(module, rng, structure, bytes);
     let sizes = member_sizes(module);
-    let layout = Layout {
-        structs: &module.structs,
-        member_size: &sizes,
-    };
+    let layout = Layout { structs: &module.structs, member_size: &sizes };
     for field in &module.structure(structure).fields {
         let Ty::Options { list, cap } = &field.ty else {
             continue;

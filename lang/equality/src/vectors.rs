@@ -195,10 +195,7 @@ fn input_views(vectors: &mut Vectors, input: &Input<'_>) {
 /// # Errors
 /// Never for a deterministic interpreter: it is compared with itself on the way.
 pub fn record(printed: &Printed, courses: u64) -> Result<Vectors, String> {
-    let recorder = Recorder {
-        inner: &printed.interpreter,
-        vectors: RefCell::default(),
-    };
+    let recorder = Recorder { inner: &printed.interpreter, vectors: RefCell::default() };
     recorder
         .vectors
         .borrow_mut()

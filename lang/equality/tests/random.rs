@@ -50,10 +50,7 @@ fn programs_that_once_differed_are_equal() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
     for seed in [138, 2282] {
         let text = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/once/{seed}.mtp"));
-        let plan = parent::Plan {
-            text: Some(text),
-            ..plan(seed, 1)
-        };
+        let plan = parent::Plan { text: Some(text), ..plan(seed, 1) };
         let outcome = parent::run(executable, &plan);
         let texts: Vec<&String> = outcome.failures.iter().map(|failure| &failure.text).collect();
         assert!(outcome.equal == 1 && texts.is_empty(), "seed {seed}: {texts:?}");
@@ -118,13 +115,7 @@ fn programs_that_differ_or_die_are_named_by_seed() {
     let folder = hawser_temporary::Folder::new().expect("a folder for a program");
     let text = folder.join("wrong.mtp");
     std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
-    let outcome = parent::run(
-        executable,
-        &parent::Plan {
-            text: Some(text),
-            ..plan(7, 1)
-        },
-    );
+    let outcome = parent::run(executable, &parent::Plan { text: Some(text), ..plan(7, 1) });
     assert_eq!(outcome.failures.len(), 1);
     assert_eq!(outcome.failures[0].seed, 7);
     assert!(

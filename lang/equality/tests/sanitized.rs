@@ -44,11 +44,7 @@ fn transports() -> Vec<(String, Printed)> {
             let [variant, part, other] = line.split_whitespace().collect::<Vec<_>>()[..] else {
                 panic!("{name}: {line}")
             };
-            let instead = Instead {
-                loader: &Disk,
-                part: &folder.join(part),
-                other: &folder.join(other),
-            };
+            let instead = Instead { loader: &Disk, part: &folder.join(part), other: &folder.join(other) };
             all.push((
                 format!("{name}-{variant}"),
                 printed(compile_with(&instead, &main)),

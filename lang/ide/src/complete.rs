@@ -95,10 +95,7 @@ impl Workspace {
             .copied()
             .collect();
         let (program, asked) = self.asked(&path, text, (start, word), &before)?;
-        let item = program.item_at(Span {
-            end: asked.start,
-            ..asked
-        });
+        let item = program.item_at(Span { end: asked.start, ..asked });
         let members = &program.analysis.index.members;
         let proposals = match self.place(text, &before, item, !members.is_empty()) {
             Where::Member => members.iter().map(member).collect(),
@@ -129,10 +126,7 @@ impl Workspace {
         let mut proposals: Vec<Proposal> = proposals;
         proposals.retain(|proposal| proposal.name != MARKER);
         proposals.truncate(MAX_PROPOSALS);
-        Some(Completion {
-            range: (start, word.map_or(byte, |word| word.end as usize)),
-            proposals,
-        })
+        Some(Completion { range: (start, word.map_or(byte, |word| word.end as usize)), proposals })
     }
 
     /// The program with a name at the place, and the place of that name, about which the checker was asked.
@@ -161,11 +155,7 @@ impl Workspace {
                 None => MARKER,
             };
             let supposed = format!("{}{name}{form}{}", &text[..start], &text[end..]);
-            let asked = Span {
-                file,
-                start: start as u32,
-                end: (start + name.len()) as u32,
-            };
+            let asked = Span { file, start: start as u32, end: (start + name.len()) as u32 };
             let texts = BTreeMap::from([(path.to_path_buf(), supposed)]);
             let program = self.supposing(&root, &texts, Some(asked));
             let found = !program.analysis.index.members.is_empty();

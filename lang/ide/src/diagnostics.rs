@@ -104,10 +104,7 @@ fn fix(program: &Program, diagnostic: &Diagnostic) -> Option<Fix> {
     Some(Fix {
         title,
         problem: problem(program, diagnostic),
-        edit: Edit {
-            range,
-            text: replacement.clone(),
-        },
+        edit: Edit { range, text: replacement.clone() },
     })
 }
 

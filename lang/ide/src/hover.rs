@@ -49,10 +49,7 @@ impl Workspace {
                 (at, about_word(text, at, in_deploy)?)
             }
         };
-        Some(Hover {
-            range: (at.start as usize, at.end as usize),
-            text: lines.join("\n\n"),
-        })
+        Some(Hover { range: (at.start as usize, at.end as usize), text: lines.join("\n\n") })
     }
 }
 

@@ -22,10 +22,7 @@ impl Workspace {
         }
         let items = &program.analysis.files[file as usize].items;
         let target = items.iter().find_map(|item| match &item.kind {
-            ItemKind::Import {
-                path: written,
-                path_span,
-            } => {
+            ItemKind::Import { path: written, path_span } => {
                 let touched = path_span.start as usize <= byte && byte <= path_span.end as usize;
                 touched.then(|| path.parent().unwrap_or(Path::new("")).join(written))
             }
@@ -33,10 +30,7 @@ impl Workspace {
         })?;
         let target = self.identity(&target);
         program.file(&target)?;
-        Some(Place {
-            path: target,
-            range: (0, 0),
-        })
+        Some(Place { path: target, range: (0, 0) })
     }
 
     /// All places of the name at a byte, in every known program that has the file; its declaration as well

@@ -43,10 +43,7 @@ impl Workspace {
             let text = self.any_text(path).unwrap_or_default();
             for symbol in symbols(&text) {
                 if found.len() < MAX_SYMBOLS && is_like(&symbol.name, query) {
-                    let place = Place {
-                        path: path.to_path_buf(),
-                        range: symbol.name_range,
-                    };
+                    let place = Place { path: path.to_path_buf(), range: symbol.name_range };
                     found.push((symbol, place));
                 }
             }
@@ -100,10 +97,7 @@ fn head(text: &str, kind: &ItemKind, whole: Span) -> Option<(Ident, Kind, String
     let typed = |name: &Ident, kind, ty: Span| Some((name.clone(), kind, written(text, ty).to_owned()));
     let word = |word: &str| Ident {
         name: word.to_owned(),
-        span: Span {
-            end: whole.start + word.len() as u32,
-            ..whole
-        },
+        span: Span { end: whole.start + word.len() as u32, ..whole },
     };
     match kind {
         ItemKind::Const { ty, name, .. } => typed(name, Kind::Const, ty.span),

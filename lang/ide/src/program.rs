@@ -30,12 +30,7 @@ impl Program {
         let incomplete = missing
             .map(|diagnostic| diagnostic.code)
             .any(|code| code.starts_with("E002"));
-        Program {
-            analysis,
-            paths,
-            names,
-            incomplete,
-        }
+        Program { analysis, paths, names, incomplete }
     }
 
     /// The number of a file.
@@ -54,10 +49,7 @@ impl Program {
 
     pub(crate) fn place(&self, at: Span) -> Place {
         let path = self.paths.get(at.file as usize).cloned().unwrap_or_default();
-        Place {
-            path,
-            range: (at.start as usize, at.end as usize),
-        }
+        Place { path, range: (at.start as usize, at.end as usize) }
     }
 
     /// The name at a byte of a file, or right before it, and what it stands for.

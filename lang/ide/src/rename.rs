@@ -111,10 +111,10 @@ fn first_error(program: &Program) -> Option<&Diagnostic> {
 fn edits(places: &BTreeSet<Place>, new: &str) -> BTreeMap<PathBuf, Vec<Edit>> {
     let mut edits: BTreeMap<PathBuf, Vec<Edit>> = BTreeMap::new();
     for place in places {
-        edits.entry(place.path.clone()).or_default().push(Edit {
-            range: place.range.0..place.range.1,
-            text: new.to_owned(),
-        });
+        edits
+            .entry(place.path.clone())
+            .or_default()
+            .push(Edit { range: place.range.0..place.range.1, text: new.to_owned() });
     }
     edits
 }
@@ -172,9 +172,5 @@ fn moved(program: &Program, edits: &BTreeMap<PathBuf, Vec<Edit>>, at: Span) -> S
             end += longer;
         }
     }
-    Span {
-        file: at.file,
-        start: start as u32,
-        end: end as u32,
-    }
+    Span { file: at.file, start: start as u32, end: end as u32 }
 }

@@ -55,11 +55,7 @@ pub(crate) fn program(path: &Path, text: &str) -> Scanned {
             _ => {}
         }
     }
-    Scanned {
-        imports: pairs.filter_map(import).collect(),
-        declares,
-        deploys,
-    }
+    Scanned { imports: pairs.filter_map(import).collect(), declares, deploys }
 }
 
 /// The last boundary of a character at or before a byte.
@@ -79,9 +75,7 @@ pub(crate) fn word_at(text: &str, byte: usize) -> Option<Span> {
     let words = lexed.tokens.iter().filter(|token| is_word(token));
     let mut touching = words.filter(|token| token.start <= byte && byte <= token.end);
     // Between two words that touch, which cannot be, the later one.
-    touching.next_back().map(|token| Span {
-        file: 0,
-        start: token.start,
-        end: token.end,
-    })
+    touching
+        .next_back()
+        .map(|token| Span { file: 0, start: token.start, end: token.end })
 }

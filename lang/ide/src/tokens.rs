@@ -66,10 +66,7 @@ impl Workspace {
                 Some(kind) => Colour::Name(*kind),
                 None => colour(text, *token)?,
             };
-            Some(Coloured {
-                range: (token.start as usize, token.end as usize),
-                colour,
-            })
+            Some(Coloured { range: (token.start as usize, token.end as usize), colour })
         });
         let mut pieces: Vec<Coloured> = comments.chain(tokens).collect();
         pieces.sort_by_key(|piece| piece.range);

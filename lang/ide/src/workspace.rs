@@ -142,10 +142,7 @@ impl Workspace {
         asked: Option<Span>,
     ) -> Program {
         let here = self.texts();
-        let supposed = Texts {
-            open: texts,
-            under: &here,
-        };
+        let supposed = Texts { open: texts, under: &here };
         self.checked(&supposed, root, |texts, root| analyse(texts, root, asked))
     }
 
@@ -166,11 +163,7 @@ impl Workspace {
     ) -> Program {
         match self.written_for(root) {
             Some((whole, part)) => {
-                let exchanged = Instead {
-                    loader: texts,
-                    part: &part,
-                    other: root,
-                };
+                let exchanged = Instead { loader: texts, part: &part, other: root };
                 Program::new(analyse(&exchanged, &whole), &exchanged)
             }
             None => Program::new(analyse(texts, root), texts),
@@ -203,10 +196,7 @@ impl Workspace {
     }
 
     fn texts(&self) -> Texts<'_> {
-        Texts {
-            open: &self.open,
-            under: &*self.loader,
-        }
+        Texts { open: &self.open, under: &*self.loader }
     }
 
     /// The files from which a file is reached, and that deploy or that no other file imports: those that deploy

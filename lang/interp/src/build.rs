@@ -32,11 +32,7 @@ impl Machine<'_> {
         let header_len = self.measure(id, image);
         let data = segment.len as usize;
         let total = header_len + data + self.trailer_len(blueprint, image);
-        let facts = Facts {
-            total,
-            header: header_len,
-            data,
-        };
+        let facts = Facts { total, header: header_len, data };
         let room = header.len();
         let mut out = BitWriter::new(header);
         let sum = self.write_header(id, image, facts, &mut out);
@@ -59,11 +55,7 @@ impl Machine<'_> {
         for field in &blueprint.trailer {
             self.write_field(field, image, facts, &mut out);
         }
-        Built {
-            len: out.position().min(room),
-            trailer: out.position() - behind,
-            csum,
-        }
+        Built { len: out.position().min(room), trailer: out.position() - behind, csum }
     }
 
     /// Applies the rules in order. All see the image as it was for the previous packet.
@@ -133,20 +125,10 @@ impl Machine<'_> {
         let mut options = None;
         for field in &blueprint.header {
             match field {
-                WireField::Bits {
-                    fill: Some(Fill::Checksum16 { pseudo }),
-                    ..
-                } => {
-                    sum = Some(SumField {
-                        at: out.position(),
-                        pseudo: *pseudo,
-                    });
+                WireField::Bits { fill: Some(Fill::Checksum16 { pseudo }), .. } => {
+                    sum = Some(SumField { at: out.position(), pseudo: *pseudo });
                 }
-                WireField::Bits {
-                    fill: Some(Fill::HeaderWords),
-                    bits,
-                    ..
-                } => {
+                WireField::Bits { fill: Some(Fill::HeaderWords), bits, .. } => {
                     words_limit = Some(((1usize << bits.min(&16)) - 1) * WORD);
                 }
                 WireField::Options { list, offset, cap } => options = Some((*list, *offset, *cap)),
@@ -173,13 +155,7 @@ impl Machine<'_> {
 
     fn write_field(&mut self, field: &WireField, image: Loc, facts: Facts, out: &mut BitWriter<'_>) {
         match field {
-            WireField::Bits {
-                offset,
-                ty,
-                bits,
-                fill,
-                ..
-            } => {
+            WireField::Bits { offset, ty, bits, fill, .. } => {
                 let value = match fill {
                     None => self.load_at(image.plus(*offset as usize), ty),
                     Some(Fill::Value(expr)) => self.eval_over(image, facts, expr).unwrap_or(0),
@@ -196,24 +172,14 @@ impl Machine<'_> {
                 out.bytes(self.memory.bytes(image.plus(*offset as usize), *len as usize));
                 out.zeros_to(end);
             }
-            WireField::Opaque {
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Opaque { offset, cap, count_at, count_ty, .. } => {
                 let count = self.load_at(image.plus(*count_at as usize), count_ty);
                 let len = count.min(u64::from(*cap)) as usize;
                 let end = out.position() + len;
                 out.bytes(self.memory.bytes(image.plus(*offset as usize), len));
                 out.zeros_to(end);
             }
-            WireField::Nested {
-                blueprint,
-                offset,
-                when,
-            } => {
+            WireField::Nested { blueprint, offset, when } => {
                 if self.is_present(image, when.as_ref()).unwrap_or(false) {
                     let nested = image.plus(*offset as usize);
                     let len = self.measure(*blueprint, nested);
@@ -221,14 +187,7 @@ impl Machine<'_> {
                 }
             }
             WireField::Options { .. } => {}
-            WireField::Repeat {
-                blueprint,
-                offset,
-                cap,
-                stride,
-                count_at,
-                count_ty,
-            } => {
+            WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty } => {
                 let count = self
                     .load_at(image.plus(*count_at as usize), count_ty)
                     .min(u64::from(*cap));
@@ -245,11 +204,7 @@ impl Machine<'_> {
     /// which is complete.
     pub(crate) fn write_nested(&mut self, id: BlueprintId, image: Loc, len: usize, out: &mut BitWriter<'_>) {
         let start = out.position();
-        let facts = Facts {
-            total: len,
-            header: len,
-            data: 0,
-        };
+        let facts = Facts { total: len, header: len, data: 0 };
         if let Some(field) = self.write_header(id, image, facts, out) {
             let mut sum = Sum::default();
             sum.add(out.written(start));

@@ -95,10 +95,7 @@ impl<'a> Machine<'a> {
         };
         let timers = &self.module().contexts[context.0 as usize].timers;
         let mine = timers.iter().filter(|t| t.event == event);
-        let fields = mine.map(|t| Loc {
-            region: Region::Keyed,
-            at: t.offset as usize,
-        });
+        let fields = mine.map(|t| Loc { region: Region::Keyed, at: t.offset as usize });
         let armed = fields.filter(|loc| self.memory.read(*loc, 8) != 0);
         if let Some(loc) = armed.min_by_key(|loc| self.memory.read(*loc, 8)) {
             self.store_at(loc, &Ty::Timer, 0);

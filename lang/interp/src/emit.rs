@@ -34,14 +34,9 @@ impl Machine<'_> {
             }
             Instr::DelTxOrderedData { uid } => self.unit(RecordKind::DelTx, uid, None, None, None),
             Instr::DelRxOrderedData { uid } => self.unit(RecordKind::DelRx, uid, None, None, None),
-            Instr::PktGen {
-                net,
-                blueprint,
-                bp,
-                rules,
-                queue,
-                rank,
-            } => self.packet(net, *blueprint, bp, rules, *queue, rank.as_ref()),
+            Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
+                self.packet(net, *blueprint, bp, rules, *queue, rank.as_ref())
+            }
             Instr::TimerStart { timer, index, dur } => {
                 // Never 0, which means "not armed"; never past the end of time.
                 let deadline = self.setting.now.saturating_add(self.eval(dur)?).max(1);
@@ -58,23 +53,15 @@ impl Machine<'_> {
             }
             Instr::AddId { id } => self.alias(RecordKind::AddId, id),
             Instr::DropId { id } => self.alias(RecordKind::DropId, id),
-            Instr::Notify {
-                on,
-                code,
-                error,
-                id,
-                args,
-            } => self.notify(*on, *code, error.as_ref(), id.as_ref(), args),
+            Instr::Notify { on, code, error, id, args } => {
+                self.notify(*on, *code, error.as_ref(), id.as_ref(), args)
+            }
             Instr::Raise { event, from, target } => self.raise(*event, from, target.as_ref()),
             Instr::Signal { signal, from } => {
                 let (_, structure) = self.module().signals[signal.0 as usize];
                 let bytes = self.module().structure(structure).size;
                 let from = self.locate(from)?;
-                let record = SignalRec {
-                    header: RecordHeader::zeroed(),
-                    signal: signal.0,
-                    bytes,
-                };
+                let record = SignalRec { header: RecordHeader::zeroed(), signal: signal.0, bytes };
                 self.record_with(
                     RecordKind::Signal,
                     self.subject(Base::Keyed),
@@ -187,12 +174,7 @@ impl Machine<'_> {
     fn timer(&mut self, kind: RecordKind, timer: &Place, index: u32, deadline: u64) -> Result<(), Halt> {
         let loc = self.locate(timer)?;
         self.store_at(loc, &Ty::Timer, deadline);
-        let record = TimerRec {
-            header: RecordHeader::zeroed(),
-            deadline,
-            timer: index,
-            pad: 0,
-        };
+        let record = TimerRec { header: RecordHeader::zeroed(), deadline, timer: index, pad: 0 };
         match (loc.region, self.records.as_deref_mut()) {
             (Region::Global(context), Some(records)) => {
                 records.push_global(kind, context as u16, &record, &[]);
@@ -216,12 +198,7 @@ impl Machine<'_> {
         );
         self.memory.put(fresh, &id.0);
         self.setting.created = true;
-        let record = ContextRec {
-            header: RecordHeader::zeroed(),
-            id,
-            context: context.0,
-            pad: 0,
-        };
+        let record = ContextRec { header: RecordHeader::zeroed(), id, context: context.0, pad: 0 };
         self.record(RecordKind::NewContext, ON_FRESH, &record);
     }
 
@@ -254,12 +231,7 @@ impl Machine<'_> {
             self.setting.keyed
         };
         if let Some(context) = context {
-            let record = ContextRec {
-                header: RecordHeader::zeroed(),
-                id,
-                context: context.0,
-                pad: 0,
-            };
+            let record = ContextRec { header: RecordHeader::zeroed(), id, context: context.0, pad: 0 };
             self.record(kind, on, &record);
         }
     }
@@ -308,24 +280,14 @@ impl Machine<'_> {
         let bytes = self.module().event_size(event) as u32;
         let number = std::mem::offset_of!(EventHeader, event);
         self.memory.write(from.plus(number), 2, u64::from(event.0));
-        let record = RaiseRec {
-            header: RecordHeader::zeroed(),
-            target,
-            event: event.0,
-            bytes,
-        };
+        let record = RaiseRec { header: RecordHeader::zeroed(), target, event: event.0, bytes };
         self.record_with(RecordKind::Raise, on, &record, from, bytes as usize);
         Ok(())
     }
 
     fn queue(&mut self, kind: RecordKind, queue: QueueId, value: Option<&Expr>) -> Result<(), Halt> {
         let value = self.optional(value)?;
-        let record = QueueRec {
-            header: RecordHeader::zeroed(),
-            value,
-            queue: queue.0,
-            pad: 0,
-        };
+        let record = QueueRec { header: RecordHeader::zeroed(), value, queue: queue.0, pad: 0 };
         self.record(kind, self.owner(None), &record);
         Ok(())
     }

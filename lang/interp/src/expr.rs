@@ -91,11 +91,9 @@ impl Machine<'_> {
     /// lies before its cursor (`HeaderLen`), after it (`DataLen`), and both.
     fn wire_fact(&self, fact: WireFact) -> u64 {
         let facts = match (self.blueprint == Loc::NOWHERE, self.cursor) {
-            (true, Some(c)) => crate::machine::Facts {
-                total: c.end,
-                header: c.at,
-                data: c.end.saturating_sub(c.at),
-            },
+            (true, Some(c)) => {
+                crate::machine::Facts { total: c.end, header: c.at, data: c.end.saturating_sub(c.at) }
+            }
             (true, None) | (false, _) => self.facts,
         };
         match fact {

@@ -62,11 +62,7 @@ impl<'a> Machine<'a> {
         }
 
         self.set_data(blueprint, dst, &packet, at + header, data);
-        Ok(Cursor {
-            packet,
-            at: at + header,
-            end: end - trailer,
-        })
+        Ok(Cursor { packet, at: at + header, end: end - trailer })
     }
 
     /// Reads a header and returns its length in bytes.
@@ -110,12 +106,9 @@ impl<'a> Machine<'a> {
     /// The header's length in bytes, where a field of it states it.
     fn announced_len(&self, blueprint: &Blueprint, image: Loc) -> Option<usize> {
         blueprint.header.iter().find_map(|field| match field {
-            WireField::Bits {
-                fill: Some(Fill::HeaderWords),
-                offset,
-                ty,
-                ..
-            } => Some(self.load_at(image.plus(*offset as usize), ty) as usize * WORD),
+            WireField::Bits { fill: Some(Fill::HeaderWords), offset, ty, .. } => {
+                Some(self.load_at(image.plus(*offset as usize), ty) as usize * WORD)
+            }
             WireField::Bits { .. }
             | WireField::Varint { .. }
             | WireField::Bytes { .. }
@@ -146,13 +139,7 @@ impl<'a> Machine<'a> {
                 self.memory
                     .put(image.plus(*offset as usize), reader.bytes(*len as usize)?);
             }
-            WireField::Opaque {
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Opaque { offset, cap, count_at, count_ty, .. } => {
                 let count = self.load_at(image.plus(*count_at as usize), count_ty);
                 if count > u64::from(*cap) {
                     return Err(ParseError::Frame);
@@ -160,24 +147,13 @@ impl<'a> Machine<'a> {
                 let bytes = reader.bytes(count as usize)?;
                 self.memory.put(image.plus(*offset as usize), bytes);
             }
-            WireField::Nested {
-                blueprint,
-                offset,
-                when,
-            } => {
+            WireField::Nested { blueprint, offset, when } => {
                 if self.is_present(image, when.as_ref())? {
                     self.read_nested(*blueprint, image.plus(*offset as usize), reader)?;
                 }
             }
             WireField::Options { .. } => {}
-            WireField::Repeat {
-                blueprint,
-                offset,
-                cap,
-                stride,
-                count_at,
-                count_ty,
-            } => {
+            WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty } => {
                 let count = self.load_at(image.plus(*count_at as usize), count_ty);
                 if count > u64::from(*cap) {
                     return Err(ParseError::Frame);
@@ -203,15 +179,7 @@ impl<'a> Machine<'a> {
         let blueprint = self.blueprint(id);
         let bytes = reader.rest();
         let len = self.read_header(blueprint, image, bytes)?;
-        self.verify_values(
-            blueprint,
-            image,
-            Facts {
-                total: len,
-                header: len,
-                data: 0,
-            },
-        )?;
+        self.verify_values(blueprint, image, Facts { total: len, header: len, data: 0 })?;
         if let Some(false) = checksums(blueprint).next().map(|_| {
             let mut sum = Sum::default();
             sum.add(&bytes[..len]);
@@ -255,21 +223,11 @@ impl<'a> Machine<'a> {
         facts: Facts,
     ) -> Result<(), ParseError> {
         for field in blueprint.header.iter().chain(&blueprint.trailer) {
-            let WireField::Bits {
-                offset,
-                ty,
-                bits,
-                fill: Some(Fill::Value(expr)),
-                ..
-            } = field
-            else {
+            let WireField::Bits { offset, ty, bits, fill: Some(Fill::Value(expr)), .. } = field else {
                 continue;
             };
             let found = self.load_at(image.plus(*offset as usize), ty);
-            let width = Shape {
-                bits: u32::from(*bits),
-                ..Shape::of(ty)
-            };
+            let width = Shape { bits: u32::from(*bits), ..Shape::of(ty) };
             let expected = width.fit(reduce(self.wire_value(image, facts, expr)?, ty));
             if found != expected {
                 let constant = matches!(expr.kind, ExprKind::Const(_));
@@ -354,10 +312,7 @@ impl<'a> Machine<'a> {
 /// The Internet checksums of a header: whether each includes the pseudo-header.
 fn checksums(blueprint: &Blueprint) -> impl Iterator<Item = bool> {
     blueprint.header.iter().filter_map(|field| match field {
-        WireField::Bits {
-            fill: Some(Fill::Checksum16 { pseudo }),
-            ..
-        } => Some(*pseudo),
+        WireField::Bits { fill: Some(Fill::Checksum16 { pseudo }), .. } => Some(*pseudo),
         WireField::Bits { .. }
         | WireField::Varint { .. }
         | WireField::Bytes { .. }

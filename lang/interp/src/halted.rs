@@ -52,11 +52,7 @@ impl Variable {
             Memory::Global(context) => Region::Global(context.0),
             Memory::Scratch => Region::Scratch,
         };
-        Variable {
-            name: name.into(),
-            ty,
-            loc: Loc::start(region),
-        }
+        Variable { name: name.into(), ty, loc: Loc::start(region) }
     }
 }
 
@@ -89,10 +85,7 @@ impl Halted {
         let locals = named.map(|(_, local)| Variable {
             name: local.name.clone(),
             ty: local.ty.clone(),
-            loc: Loc {
-                region: Region::Stack,
-                at: call.base + local.offset as usize,
-            },
+            loc: Loc { region: Region::Stack, at: call.base + local.offset as usize },
         });
         references
             .chain(locals)
@@ -200,14 +193,7 @@ impl Interpreter {
         let mut records = RecordBuf::default();
         records.want(wanted);
         steps.begin(records.bytes().len());
-        let Halted {
-            event,
-            keyed,
-            fresh,
-            globals,
-            scratch,
-            ..
-        } = memory;
+        let Halted { event, keyed, fresh, globals, scratch, .. } = memory;
         let mut regions = Regions {
             keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
             fresh: fresh.as_deref_mut(),

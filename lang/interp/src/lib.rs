@@ -77,11 +77,7 @@ impl Interpreter {
         let params = typed
             .map(|(param, value)| number::reduce(value, &param.ty))
             .collect();
-        Ok(Interpreter {
-            module,
-            params,
-            prepared,
-        })
+        Ok(Interpreter { module, params, prepared })
     }
 
     /// The program.

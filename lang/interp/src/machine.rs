@@ -120,20 +120,10 @@ impl<'a> Machine<'a> {
     /// A machine with empty memory and the thread's stacks. A run inside a run would find them
     /// taken and grow its own.
     pub(crate) fn new(program: &'a Interpreter) -> Machine<'a> {
-        let Stacks {
-            stack,
-            previous,
-            spare,
-            values,
-            refs,
-        } = STACKS.take();
+        let Stacks { stack, previous, spare, values, refs } = STACKS.take();
         Machine {
             program,
-            memory: Memory {
-                stack,
-                previous,
-                ..Memory::default()
-            },
+            memory: Memory { stack, previous, ..Memory::default() },
             setting: Setting::default(),
             records: None,
             events: None,
@@ -162,10 +152,7 @@ impl<'a> Machine<'a> {
     #[inline]
     pub(crate) fn base(&self, base: Base) -> Loc {
         match base {
-            Base::Local => Loc {
-                region: Region::Stack,
-                at: self.frame.base,
-            },
+            Base::Local => Loc { region: Region::Stack, at: self.frame.base },
             Base::Ref(n) => self
                 .refs
                 .get(self.frame.refs + usize::from(n))
@@ -212,10 +199,7 @@ impl<'a> Machine<'a> {
                 Arg::Value(expr) => {
                     let value = self.eval(expr)?;
                     if let FuncParam::Value { ty, offset, .. } = param {
-                        let loc = Loc {
-                            region: Region::Stack,
-                            at: frame.base + *offset as usize,
-                        };
+                        let loc = Loc { region: Region::Stack, at: frame.base + *offset as usize };
                         self.memory.write(loc, Shape::of(ty).size(), value);
                     }
                 }
@@ -230,10 +214,7 @@ impl<'a> Machine<'a> {
 
     /// Makes room for a function's variables, zeroed. The caller's frame stays the running one.
     fn open(&mut self, function: &Func) -> Frame {
-        let frame = Frame {
-            base: self.memory.stack.len(),
-            refs: self.refs.len(),
-        };
+        let frame = Frame { base: self.memory.stack.len(), refs: self.refs.len() };
         let size = (function.frame as usize).next_multiple_of(8);
         self.memory.stack.resize(frame.base + size, 0);
         frame

@@ -41,10 +41,7 @@ pub(crate) struct Loc {
 
 impl Loc {
     /// Reads as zero, ignores writes.
-    pub(crate) const NOWHERE: Loc = Loc {
-        region: Region::Nowhere,
-        at: 0,
-    };
+    pub(crate) const NOWHERE: Loc = Loc { region: Region::Nowhere, at: 0 };
 
     /// The start of a region.
     pub(crate) fn start(region: Region) -> Loc {
@@ -53,10 +50,7 @@ impl Loc {
 
     /// `bytes` further on.
     pub(crate) fn plus(self, bytes: usize) -> Loc {
-        Loc {
-            region: self.region,
-            at: self.at.saturating_add(bytes),
-        }
+        Loc { region: self.region, at: self.at.saturating_add(bytes) }
     }
 }
 

@@ -19,11 +19,7 @@ impl Shape {
     #[inline]
     pub(crate) fn of(ty: &Ty) -> Shape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
-        Shape {
-            bits: u32::from(bits),
-            signed,
-            circular: matches!(ty, Ty::Seq { .. }),
-        }
+        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
     }
 
     /// Bytes of the type in memory.
@@ -50,11 +46,7 @@ impl Shape {
 
     /// The value's bits alone, without the extension of its sign.
     fn raw(self, value: u64) -> u64 {
-        Shape {
-            signed: false,
-            ..self
-        }
-        .fit(value)
+        Shape { signed: false, ..self }.fit(value)
     }
 
     /// `a < b` in the type's order.

@@ -92,15 +92,7 @@ impl<'a> Machine<'a> {
         } else {
             0
         };
-        self.verify_values(
-            blueprint,
-            image,
-            Facts {
-                total: header + data,
-                header,
-                data,
-            },
-        )?;
+        self.verify_values(blueprint, image, Facts { total: header + data, header, data })?;
         if let Some(cursor) = self.cursor {
             let end = cursor.end.min(cursor.packet.head.len());
             self.set_data(blueprint, image, &cursor.packet, end.saturating_sub(data), data);

@@ -55,10 +55,7 @@ impl Prepared {
 
     /// Sizes and alignments.
     pub(crate) fn layout<'a>(&'a self, module: &'a Module) -> Layout<'a> {
-        Layout {
-            structs: &module.structs,
-            member_size: &self.member_size,
-        }
+        Layout { structs: &module.structs, member_size: &self.member_size }
     }
 
     /// The initial bytes of a structure; `None` where all are zero.
@@ -118,20 +115,12 @@ fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
         let mut found = Vec::new();
         for field in &blueprint(module, id).header {
             if let WireField::Bits {
-                fill:
-                    Some(Fill::Value(Expr {
-                        kind: ExprKind::Const(value),
-                        ..
-                    })),
+                fill: Some(Fill::Value(Expr { kind: ExprKind::Const(value), .. })),
                 bits,
                 ..
             } = field
             {
-                found.push(Selector {
-                    at,
-                    bits: u32::from(*bits),
-                    value: *value,
-                });
+                found.push(Selector { at, bits: u32::from(*bits), value: *value });
             }
             let Some(bits) = field.fixed_bits() else { break };
             at += bits;

@@ -92,23 +92,14 @@ impl Steps {
     /// Notes each statement that runs, too.
     #[must_use]
     pub fn of_statements() -> Steps {
-        Steps {
-            notes_statements: true,
-            ..Steps::default()
-        }
+        Steps { notes_statements: true, ..Steps::default() }
     }
 
     /// A function begins to run.
     pub(crate) fn enter(&mut self, func: FuncId, base: usize, refs: usize) {
         if self.notes_statements {
-            self.calls.push(Call {
-                func,
-                at: Span::default(),
-                statement: 0,
-                node: 0,
-                base,
-                refs,
-            });
+            self.calls
+                .push(Call { func, at: Span::default(), statement: 0, node: 0, base, refs });
         }
     }
 
@@ -133,11 +124,8 @@ impl Steps {
             return true;
         }
         (call.at, call.node, call.statement) = (stmt.span, node, self.statements.len());
-        self.statements.push(Statement {
-            span: stmt.span,
-            func: call.func,
-            depth,
-        });
+        self.statements
+            .push(Statement { span: stmt.span, func: call.func, depth });
         false
     }
 

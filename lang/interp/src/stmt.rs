@@ -43,13 +43,7 @@ impl<'a> Machine<'a> {
                 self.init(loc, &place.ty);
             }
             StmtKind::MakeId(place, parts) => self.make_id(place, parts)?,
-            StmtKind::MakeData {
-                dst,
-                uid,
-                off,
-                len,
-                seg_size,
-            } => {
+            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
                 self.make_data(dst, uid, [off, len, seg_size])?;
             }
             StmtKind::MakeIpv4(place, expr) => {
@@ -70,13 +64,7 @@ impl<'a> Machine<'a> {
                 let taken = if self.is_true(condition)? { then } else { otherwise };
                 return self.block(taken);
             }
-            StmtKind::For {
-                var,
-                from,
-                to,
-                max,
-                body,
-            } => return self.count(var, from, to, *max, body),
+            StmtKind::For { var, from, to, max, body } => return self.count(var, from, to, *max, body),
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
             StmtKind::Return(None) => return Ok(Flow::Return(0)),
@@ -328,10 +316,7 @@ impl<'a> Machine<'a> {
         // The element may itself lie in the list that moves: keep its bytes aside.
         let ty = element(&place.ty);
         let len = self.size(ty);
-        let aside = Loc {
-            region: Region::Stack,
-            at: self.memory.stack.len(),
-        };
+        let aside = Loc { region: Region::Stack, at: self.memory.stack.len() };
         self.memory.stack.resize(aside.at + len.next_multiple_of(8), 0);
         match operand {
             Operand::Ref(from) => {

@@ -18,14 +18,10 @@ impl<'a> Machine<'a> {
     /// Bytes after the payload. The fields that count some of them are in the header.
     pub(crate) fn trailer_len(&self, blueprint: &Blueprint, image: Loc) -> usize {
         let counted = blueprint.trailer.iter().map(|field| match field {
-            WireField::Opaque {
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => self
-                .load_at(image.plus(*count_at as usize), count_ty)
-                .min(u64::from(*cap)) as usize,
+            WireField::Opaque { cap, count_at, count_ty, .. } => {
+                self.load_at(image.plus(*count_at as usize), count_ty)
+                    .min(u64::from(*cap)) as usize
+            }
             _ => 0,
         });
         blueprint.trailer_len() as usize + counted.sum::<usize>()

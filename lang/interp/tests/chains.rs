@@ -22,22 +22,14 @@ fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>
         granularity: Granularity::Flow,
         ends: None,
         body: tcp.context,
-        timers: vec![Timer {
-            name: "rtx".into(),
-            offset: rtx,
-            event: EventId(0),
-        }],
+        timers: vec![Timer { name: "rtx".into(), offset: rtx, event: EventId(0) }],
         invariants: Vec::new(),
     });
     tcp.module.events[0].kind = kind;
     let body = body(&tcp);
     let frame = tcp.module.structure(tcp.event).size;
     let func = function(&mut tcp.module, "processor", frame, &[], body);
-    tcp.module.chains[0].processors = vec![Processor {
-        func,
-        when,
-        args: Vec::new(),
-    }];
+    tcp.module.chains[0].processors = vec![Processor { func, when, args: Vec::new() }];
     tcp.module.chains[0].creates = Some(CONN);
     tcp
 }
@@ -60,10 +52,7 @@ fn id(bytes: &[u8]) -> Id {
 fn run(tcp: &Tcp, found: bool, count: u64, rtx: u64) -> Ran {
     let module = &tcp.module;
     let mut event = vec![0; module.event_size(EventId(0))];
-    let header = EventHeader {
-        now: NOW,
-        ..event_header(&event)
-    };
+    let header = EventHeader { now: NOW, ..event_header(&event) };
     set_event_header(&mut event, &header);
     let mut keyed = vec![0; module.context_size(CONN)];
     keyed[..40].copy_from_slice(&id(b"key").0);
@@ -79,12 +68,7 @@ fn run(tcp: &Tcp, found: bool, count: u64, rtx: u64) -> Ran {
         scratch: &mut [],
     };
     let outcome = interpreter(module.clone()).react(&mut event, &mut regions, &mut records);
-    Ran {
-        outcome,
-        keyed,
-        fresh,
-        records,
-    }
+    Ran { outcome, keyed, fresh, records }
 }
 
 fn count_of(tcp: &Tcp, context: &[u8]) -> u64 {
@@ -118,15 +102,8 @@ fn a_timer_is_started_and_stopped() {
     let tcp = program(When::Always, EventKind::Net, |tcp| {
         let forever = constant(abi::INF, Ty::Duration);
         vec![
-            StmtKind::Emit(Instr::TimerStop {
-                timer: rtx(tcp, Base::Keyed),
-                index: 0,
-            }),
-            StmtKind::Emit(Instr::TimerStart {
-                timer: rtx(tcp, Base::Keyed),
-                index: 0,
-                dur: forever,
-            }),
+            StmtKind::Emit(Instr::TimerStop { timer: rtx(tcp, Base::Keyed), index: 0 }),
+            StmtKind::Emit(Instr::TimerStart { timer: rtx(tcp, Base::Keyed), index: 0, dur: forever }),
         ]
     });
     let ran = run(&tcp, true, 0, 7);
@@ -158,11 +135,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
         let dur = constant(1, Ty::Duration);
         vec![
             StmtKind::Emit(Instr::NewCtx { context: CONN }),
-            StmtKind::Emit(Instr::TimerStart {
-                timer: rtx(tcp, Base::Fresh),
-                index: 0,
-                dur,
-            }),
+            StmtKind::Emit(Instr::TimerStart { timer: rtx(tcp, Base::Fresh), index: 0, dur }),
             StmtKind::Emit(Instr::Notify {
                 on: Base::Keyed,
                 code: NOTIFY_CLOSED,
@@ -244,15 +217,8 @@ fn a_raised_event_carries_its_ids() {
         let event = place(Base::Local, 0, Ty::Struct(tcp.event));
         vec![
             StmtKind::Init(event.clone()),
-            StmtKind::SetIds {
-                event: event.clone(),
-                ids: vec![place(Base::Keyed, 0, Ty::Id)],
-            },
-            StmtKind::Emit(Instr::Raise {
-                event: EventId(0),
-                from: event.clone(),
-                target: None,
-            }),
+            StmtKind::SetIds { event: event.clone(), ids: vec![place(Base::Keyed, 0, Ty::Id)] },
+            StmtKind::Emit(Instr::Raise { event: EventId(0), from: event.clone(), target: None }),
             StmtKind::Emit(Instr::Raise {
                 event: EventId(0),
                 from: event,
@@ -277,10 +243,7 @@ fn a_raised_event_carries_its_ids() {
 #[test]
 fn a_helper_may_end_the_chain() {
     let mut tcp = program(When::Always, EventKind::Net, |tcp| {
-        let call = Expr {
-            ty: uint(32),
-            kind: ExprKind::Call(FuncId(1), vec![]),
-        };
+        let call = Expr { ty: uint(32), kind: ExprKind::Call(FuncId(1), vec![]) };
         vec![StmtKind::Store(count(tcp, Base::Keyed), call)]
     });
     // The parser is function 0; the processor moves from 1 to 2 to make room for its helper.

@@ -80,20 +80,13 @@ fn payload_of_merged_packets_counts_and_is_not_read() {
     let image_at = field(&tcp.module, tcp.event, Base::Local, "header").offset as usize;
     let program = interpreter(tcp.module.clone());
     let (net, head) = (net_v4(), bytes(HELLO));
-    let merged = Packet {
-        merged: 1000,
-        csum: Csum::Complete,
-        ..packet(&net, &head, &[])
-    };
+    let merged = Packet { merged: 1000, csum: Csum::Complete, ..packet(&net, &head, &[]) };
     let mut events = EventBuf::default();
     program.parse(0, Input::Packet(merged), &mut events).unwrap();
     let data = data(&tcp.module, tcp.header, &events.get(0)[image_at..]);
     assert_eq!((data.len, data.addr), (1005, abi::addr(7, 20)));
     // No header is in it.
-    let merged = Packet {
-        head: &head[..19],
-        ..merged
-    };
+    let merged = Packet { head: &head[..19], ..merged };
     assert_eq!(
         program.parse(0, Input::Packet(merged), &mut events),
         Err(ParseError::Truncated)
@@ -210,21 +203,10 @@ fn a_header_is_put_together() {
     let built = program.build(
         &record,
         &mut image,
-        Segment {
-            index: 0,
-            count: 1,
-            len: 5,
-        },
+        Segment { index: 0, count: 1, len: 5 },
         &mut header,
     );
-    assert_eq!(
-        built,
-        Built {
-            len: 20,
-            trailer: 0,
-            csum: Some((0, 16))
-        }
-    );
+    assert_eq!(built, Built { len: 20, trailer: 0, csum: Some((0, 16)) });
     let mut expected = bytes(HELLO)[..20].to_vec();
     expected[16..18].copy_from_slice(&[0xec, 0x5b]); // The pseudo-header's sum.
     assert_eq!(header[..20], expected);
@@ -251,11 +233,7 @@ fn options_are_padded_and_what_does_not_fit_is_left_out() {
     let built = program.build(
         &record,
         &mut image,
-        Segment {
-            index: 0,
-            count: 1,
-            len: 0,
-        },
+        Segment { index: 0, count: 1, len: 0 },
         &mut header,
     );
     assert_eq!(built.len, 36);
@@ -284,15 +262,9 @@ fn rules_make_a_train_of_packets() {
         data_at + std::mem::offset_of!(abi::Data, len) as u32,
         uint(32),
     ));
-    let after = |e: Expr| Expr {
-        ty: seq.ty.clone(),
-        kind: ExprKind::Cast(Box::new(e)),
-    };
+    let after = |e: Expr| Expr { ty: seq.ty.clone(), kind: ExprKind::Cast(Box::new(e)) };
     let next = binary(BinOp::Add, load(seq.clone()), after(prev_len));
-    let arg = Expr {
-        ty: seq.ty.clone(),
-        kind: ExprKind::RuleArg(0),
-    };
+    let arg = Expr { ty: seq.ty.clone(), kind: ExprKind::RuleArg(0) };
     let flag = |n| constant(n, uint(8));
     let rule = |name: &str, field, [first, mid, last, only]: [Expr; 4], args| SegRule {
         name: name.into(),
@@ -339,11 +311,7 @@ fn too_little_room_is_no_panic() {
         let built = program.build(
             &record,
             &mut image,
-            Segment {
-                index: 0,
-                count: 1,
-                len: 0,
-            },
+            Segment { index: 0, count: 1, len: 0 },
             &mut header,
         );
         assert!(built.len <= room);
@@ -385,22 +353,14 @@ fn no_bytes_make_it_panic() {
             program.build(
                 &record,
                 image,
-                Segment {
-                    index: 0,
-                    count: 1,
-                    len: 0,
-                },
+                Segment { index: 0, count: 1, len: 0 },
                 &mut header,
             );
             image.fill_with(|| rng.u8(..));
             program.build(
                 &record,
                 image,
-                Segment {
-                    index: 1,
-                    count: 3,
-                    len: 9,
-                },
+                Segment { index: 1, count: 3, len: 9 },
                 &mut header,
             );
         }

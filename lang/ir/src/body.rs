@@ -294,13 +294,7 @@ pub enum StmtKind {
     /// `id_t x(a, b, …)`.
     MakeId(Place, Vec<IdPart>),
     /// `data(uid, off, len, seg_size)`.
-    MakeData {
-        dst: Place,
-        uid: Place,
-        off: Expr,
-        len: Expr,
-        seg_size: Expr,
-    },
+    MakeData { dst: Place, uid: Place, off: Expr, len: Expr, seg_size: Expr },
     /// Sets an `ip_addr_t` from a 32-bit number (IPv4).
     MakeIpv4(Place, Expr),
     /// An operation on a container; `ok` receives whether it had room, or found something.
@@ -309,13 +303,7 @@ pub enum StmtKind {
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Counts `var` from `from` to below `to`, both taken once, at most `max` times. Assigning to
     /// `var` does not change the count.
-    For {
-        var: Place,
-        from: Expr,
-        to: Expr,
-        max: u32,
-        body: Vec<Stmt>,
-    },
+    For { var: Place, from: Expr, to: Expr, max: u32, body: Vec<Stmt> },
     /// Leaves the innermost loop.
     Break,
     /// Goes on with the next round of the innermost loop.
@@ -335,11 +323,7 @@ pub enum StmtKind {
     /// `p.extract(bp);` in a parser: takes a header apart at the packet's cursor, verifies its
     /// fills, and moves the cursor to its payload. Failure ends the parser with an error. With
     /// `ok` it stores whether it worked instead.
-    Extract {
-        blueprint: BlueprintId,
-        dst: Place,
-        ok: Option<Place>,
-    },
+    Extract { blueprint: BlueprintId, dst: Place, ok: Option<Place> },
     /// `set_flow_id(ev, a, b, c);`
     SetIds { event: Place, ids: Vec<Place> },
     /// `out.add(ev);` in a parser.

@@ -198,10 +198,7 @@ pub struct RecordBuf {
 impl Default for RecordBuf {
     /// No records, and every signal wanted.
     fn default() -> RecordBuf {
-        RecordBuf {
-            words: Words::default(),
-            wanted: u64::MAX,
-        }
+        RecordBuf { words: Words::default(), wanted: u64::MAX }
     }
 }
 
@@ -249,12 +246,7 @@ impl RecordBuf {
         let room = self.words.take(total / 8);
         room[..size].copy_from_slice(bytes_of(record));
         room[size..size + tail.len()].copy_from_slice(tail);
-        let header = RecordHeader {
-            kind: kind as u8,
-            on,
-            global,
-            len: total as u32,
-        };
+        let header = RecordHeader { kind: kind as u8, on, global, len: total as u32 };
         room[..size_of::<RecordHeader>()].copy_from_slice(bytes_of(&header));
     }
 
@@ -318,11 +310,7 @@ impl<'a> Iterator for Records<'a> {
         let header: RecordHeader = pod_read_unaligned(&self.rest[..size_of::<RecordHeader>()]);
         let (bytes, after) = self.rest.split_at(header.len as usize);
         self.rest = after;
-        RecordKind::from_u8(header.kind).map(|kind| Record {
-            kind,
-            on: header.on,
-            bytes,
-        })
+        RecordKind::from_u8(header.kind).map(|kind| Record { kind, on: header.on, bytes })
     }
 }
 

@@ -84,19 +84,10 @@ mod tests {
 
     #[test]
     fn what_lies_in_memory_decides() {
-        let event = |name: &str| Event {
-            name: name.to_owned(),
-            kind: EventKind::Internal,
-            body: StructId(0),
-        };
-        let a = Module {
-            events: vec![event("a")],
-            ..Module::default()
-        };
-        let b = Module {
-            events: vec![event("b")],
-            ..Module::default()
-        };
+        let event =
+            |name: &str| Event { name: name.to_owned(), kind: EventKind::Internal, body: StructId(0) };
+        let a = Module { events: vec![event("a")], ..Module::default() };
+        let b = Module { events: vec![event("b")], ..Module::default() };
         assert_eq!(a.shares_memory_with(&b), Err("events"));
         let more = Module {
             signals: vec![("s".to_owned(), StructId(0))],

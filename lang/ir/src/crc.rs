@@ -78,19 +78,8 @@ impl Blueprint {
         parts.into_iter().find_map(|(fields, in_trailer)| {
             let mut at = 0;
             for field in fields {
-                if let WireField::Bits {
-                    fill: Some(Fill::Crc32 { masked, invariant }),
-                    offset,
-                    ..
-                } = field
-                {
-                    return Some(CrcField {
-                        at,
-                        in_trailer,
-                        offset: *offset,
-                        invariant: *invariant,
-                        masked,
-                    });
+                if let WireField::Bits { fill: Some(Fill::Crc32 { masked, invariant }), offset, .. } = field {
+                    return Some(CrcField { at, in_trailer, offset: *offset, invariant: *invariant, masked });
                 }
                 if !in_trailer {
                     at += field.fixed_bits()?;

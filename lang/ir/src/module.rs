@@ -436,33 +436,17 @@ pub struct Blueprint {
 #[derive(Clone, Debug, PartialEq)]
 pub enum WireField {
     /// `bits` bits of the scalar at `offset` of the image.
-    Bits {
-        name: String,
-        offset: u32,
-        ty: Ty,
-        bits: u8,
-        fill: Option<Fill>,
-    },
+    Bits { name: String, offset: u32, ty: Ty, bits: u8, fill: Option<Fill> },
     /// A variable-length integer (RFC 9000, section 16).
     Varint { name: String, offset: u32 },
     /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
     Bytes { name: String, offset: u32, len: u32 },
     /// `bytes<N> name count(field);`: as many raw bytes as another field says, at most `cap`; the image
     /// has room for all, and zeros behind.
-    Opaque {
-        name: String,
-        offset: u32,
-        cap: u32,
-        count_at: u32,
-        count_ty: Ty,
-    },
+    Opaque { name: String, offset: u32, cap: u32, count_at: u32, count_ty: Ty },
     /// A nested header, present when the condition holds ([`crate::Base::Blueprint`] is the
     /// outer one).
-    Nested {
-        blueprint: BlueprintId,
-        offset: u32,
-        when: Option<Expr>,
-    },
+    Nested { blueprint: BlueprintId, offset: u32, when: Option<Expr> },
     /// The options: they end the header, wherever they are declared.
     Options { list: OptListId, offset: u32, cap: u32 },
     /// `list<T, N> name count(field);`: `T`'s wire form, as often as another field says.
@@ -494,10 +478,7 @@ pub enum Fill {
     ///
     /// `invariant`: over eight bytes of ones and the network's headers, too, in which what routers change
     /// counts as ones: InfiniBand's invariant CRC (annex A17 of its architecture), least significant byte first.
-    Crc32 {
-        masked: Vec<(u32, u32)>,
-        invariant: bool,
-    },
+    Crc32 { masked: Vec<(u32, u32)>, invariant: bool },
 }
 
 /// An option or frame list.

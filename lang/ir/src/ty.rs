@@ -44,12 +44,7 @@ pub enum Ty {
     /// `list<T, N>`: `{ u32 len; u32 _; T items[N]; }`.
     List { elem: Box<Ty>, cap: u32 },
     /// `sorted_list<T, N, by (a, b), key k>`: laid out like a list, kept in order.
-    Sorted {
-        elem: Box<Ty>,
-        cap: u32,
-        by: Vec<FieldRef>,
-        key: FieldRef,
-    },
+    Sorted { elem: Box<Ty>, cap: u32, by: Vec<FieldRef>, key: FieldRef },
     /// `sliding_wnd<N, T>`: `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`,
     /// half-open runs of set positions, in order, never touching each other.
     Window { runs: u32, elem: Box<Ty> },

@@ -166,12 +166,7 @@ impl Instr {
             | Instr::AddTxData { addr, len, .. }
             | Instr::RxFlushAndNotify { len, addr, .. } => vec![addr, len],
             Instr::TxFlushAndNotify { len, .. } => vec![len],
-            Instr::NewRxOrderedData {
-                size: len,
-                addr,
-                cap: off,
-                ..
-            }
+            Instr::NewRxOrderedData { size: len, addr, cap: off, .. }
             | Instr::AddRxDataSeg { addr, len, off, .. } => vec![addr, len, off],
             Instr::PktGen { rules, rank, .. } => rank
                 .iter()
@@ -214,13 +209,7 @@ impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
                 self.id_parts(parts);
                 self.place(to, Access::Write);
             }
-            StmtKind::MakeData {
-                dst,
-                uid,
-                off,
-                len,
-                seg_size,
-            } => {
+            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
                 self.place(uid, Access::Read);
                 self.exprs([off, len, seg_size]);
                 self.place(dst, Access::Write);
@@ -230,13 +219,7 @@ impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
                 self.places(ok, Access::Write);
             }
             StmtKind::If(condition, _, _) => self.expr(condition),
-            StmtKind::For {
-                var,
-                from,
-                to,
-                max: _,
-                body: _,
-            } => {
+            StmtKind::For { var, from, to, max: _, body: _ } => {
                 self.exprs([from, to]);
                 self.place(var, Access::Write);
             }
@@ -244,11 +227,7 @@ impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
             StmtKind::Call(func, args) => self.call(*func, args),
             StmtKind::Emit(instr) => self.instr(instr),
             StmtKind::Refuse(value) | StmtKind::Assert(value, _) => self.expr(value),
-            StmtKind::Extract {
-                blueprint: _,
-                dst,
-                ok,
-            } => {
+            StmtKind::Extract { blueprint: _, dst, ok } => {
                 self.place(dst, Access::Write);
                 self.places(ok, Access::Write);
             }

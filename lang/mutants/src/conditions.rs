@@ -53,19 +53,11 @@ impl Found {
     fn stmt(&mut self, stmt: &Stmt, returns_bool: bool) {
         match &stmt.kind {
             StmtKind::Declare { ty, vars } => vars.iter().for_each(|var| self.declarator(var, is_bool(ty))),
-            StmtKind::Assign {
-                place: _,
-                op: _,
-                value,
-            } => self.value(value),
+            StmtKind::Assign { place: _, op: _, value } => self.value(value),
             StmtKind::Expr(expr) | StmtKind::Emit { instr: expr, .. } | StmtKind::Refuse(expr) => {
                 self.inside(expr);
             }
-            StmtKind::If {
-                cond,
-                then,
-                otherwise,
-            } => {
+            StmtKind::If { cond, then, otherwise } => {
                 self.condition(cond);
                 self.block(then, returns_bool);
                 if let Some(otherwise) = otherwise {

@@ -6,10 +6,7 @@ use hawser_syntax::ast::{
 
 /// The operations of a file with another operator each, in order.
 pub(super) fn exchanges(file: &File, text: &str) -> Vec<(Span, String)> {
-    let mut found = Found {
-        text,
-        exchanges: Vec::new(),
-    };
+    let mut found = Found { text, exchanges: Vec::new() };
     for item in &file.items {
         if let ItemKind::Func { body, .. } | ItemKind::Coalesce { body, .. } = &item.kind {
             found.block(body);
@@ -62,19 +59,11 @@ impl Found<'_> {
                     Init::None => {}
                 });
             }
-            StmtKind::Assign {
-                place: _,
-                op: _,
-                value,
-            } => self.expr(value),
+            StmtKind::Assign { place: _, op: _, value } => self.expr(value),
             StmtKind::Expr(expr) | StmtKind::Emit { instr: expr, .. } | StmtKind::Return(Some(expr)) => {
                 self.expr(expr);
             }
-            StmtKind::If {
-                cond,
-                then,
-                otherwise,
-            } => {
+            StmtKind::If { cond, then, otherwise } => {
                 self.expr(cond);
                 self.block(then);
                 if let Some(otherwise) = otherwise {

@@ -49,41 +49,21 @@ pub enum ItemKind {
     /// `const T NAME = e;`
     Const { ty: Type, name: Ident, value: Expr },
     /// `const T NAME[N] = {a, b, …};`: a table of constants; `N` may be left out.
-    Table {
-        ty: Type,
-        name: Ident,
-        size: Option<Expr>,
-        values: Vec<Expr>,
-    },
+    Table { ty: Type, name: Ident, size: Option<Expr>, values: Vec<Expr> },
     /// `param T NAME = e;`
     Param { ty: Type, name: Ident, value: Expr },
     /// `enum name : T { A, B = 3 }`
-    Enum {
-        name: Ident,
-        repr: Option<Type>,
-        variants: Vec<(Ident, Option<Expr>)>,
-    },
+    Enum { name: Ident, repr: Option<Type>, variants: Vec<(Ident, Option<Expr>)> },
     /// `struct name { … }`
     Struct { name: Ident, fields: Vec<Field> },
     /// `event name : KIND { … }`
-    Event {
-        name: Ident,
-        kind: Ident,
-        fields: Vec<Field>,
-    },
+    Event { name: Ident, kind: Ident, fields: Vec<Field> },
     /// `context name { … }`
     Context { name: Ident, members: Vec<Member> },
     /// `scratchpad_t name { … }` or `scratchpad { … }`
-    Scratchpad {
-        name: Option<Ident>,
-        members: Vec<Member>,
-    },
+    Scratchpad { name: Option<Ident>, members: Vec<Member> },
     /// `extend context name { … }`: more members of what is declared elsewhere.
-    Extend {
-        of: Extended,
-        name: Ident,
-        members: Vec<Member>,
-    },
+    Extend { of: Extended, name: Ident, members: Vec<Member> },
     /// `signal name { … }`
     Signal { name: Ident, fields: Vec<Field> },
     /// `opt_t name { … }`: an option or a frame.
@@ -91,11 +71,7 @@ pub enum ItemKind {
     /// `opt_union name { a, b }`
     OptUnion { name: Ident, members: Vec<Ident> },
     /// `opt_list name { uint32 len = e; uint32 type_select = 8; pad 4; list<u, 6> opts; }`
-    OptList {
-        name: Ident,
-        fields: Vec<Field>,
-        pad: Option<Expr>,
-    },
+    OptList { name: Ident, fields: Vec<Field>, pad: Option<Expr> },
     /// `pkt_bp name { … }`
     Blueprint { name: Ident, fields: Vec<Field> },
     /// `net_header name { … }`: names the fields of the built-in one that the program uses.
@@ -109,12 +85,7 @@ pub enum ItemKind {
         values: Vec<Expr>,
     },
     /// `coalesce BP (a, b) { … }`
-    Coalesce {
-        blueprint: Ident,
-        a: Ident,
-        b: Ident,
-        body: Block,
-    },
+    Coalesce { blueprint: Ident, a: Ident, b: Ident, body: Block },
     /// `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };`
     Sched {
         name: Ident,
@@ -123,32 +94,15 @@ pub enum ItemKind {
         queues: Vec<(Ident, Ident, Vec<Expr>)>,
     },
     /// `extern T name(params);` or `extern instr_t name(params) -> event;`
-    Extern {
-        ret: Type,
-        name: Ident,
-        params: Vec<Param>,
-        answer: Option<Ident>,
-    },
+    Extern { ret: Type, name: Ident, params: Vec<Param>, answer: Option<Ident> },
     /// `T name(params) { … }`: a helper, processor, parser or shim.
-    Func {
-        ret: Type,
-        name: Ident,
-        params: Vec<Param>,
-        body: Block,
-    },
+    Func { ret: Type, name: Ident, params: Vec<Param>, body: Block },
     /// `dispatch name { … }`
-    Dispatch {
-        name: Ident,
-        entries: Vec<DispatchEntry>,
-    },
+    Dispatch { name: Ident, entries: Vec<DispatchEntry> },
     /// `deploy { register_…(…); }`
     Deploy { calls: Vec<RegisterCall> },
     /// `attach name before anchor;`, `attach name after anchor;`
-    Attach {
-        processor: Ident,
-        side: Side,
-        anchor: Ident,
-    },
+    Attach { processor: Ident, side: Side, anchor: Ident },
 }
 
 /// What `extend` adds members to: the word that declares it.
@@ -215,11 +169,7 @@ pub enum Member {
     /// An ordinary field, with its access.
     Field(Field),
     /// `timer_t rtx -> tcp_rtx;`
-    Timer {
-        name: Ident,
-        event: Option<Ident>,
-        span: Span,
-    },
+    Timer { name: Ident, event: Option<Ident>, span: Span },
     /// `part cc_t cc;`
     Part { ty: Ident, name: Ident },
     /// `invariant e;`
@@ -313,36 +263,17 @@ pub enum StmtKind {
     /// `T a = e, b, c(x, y);`
     Declare { ty: Type, vars: Vec<Declarator> },
     /// `place = e;` and `place += e;` (the operator without `=`).
-    Assign {
-        place: Expr,
-        op: Option<BinOp>,
-        value: Expr,
-    },
+    Assign { place: Expr, op: Option<BinOp>, value: Expr },
     /// A call for its effect.
     Expr(Expr),
     /// `emit instr;`, with `-> event` for an extern's answer.
     Emit { instr: Expr, answer: Option<Ident> },
     /// `if (e) s else s`
-    If {
-        cond: Expr,
-        then: Block,
-        otherwise: Option<Box<Stmt>>,
-    },
+    If { cond: Expr, then: Block, otherwise: Option<Box<Stmt>> },
     /// `for (x in list, K) { … }`
-    ForEach {
-        var: Ident,
-        list: Expr,
-        max: Option<Expr>,
-        body: Block,
-    },
+    ForEach { var: Ident, list: Expr, max: Option<Expr>, body: Block },
     /// `for (i in a..b, K) { … }`
-    ForRange {
-        var: Ident,
-        from: Expr,
-        to: Expr,
-        max: Option<Expr>,
-        body: Block,
-    },
+    ForRange { var: Ident, from: Expr, to: Expr, max: Option<Expr>, body: Block },
     /// `break;`
     Break,
     /// `continue;`
@@ -399,11 +330,7 @@ impl Expr {
             ExprKind::Unary(_, a) | ExprKind::Field(a, _) => vec![a],
             ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => vec![a, b],
             ExprKind::Conditional(c, a, b) => vec![c, a, b],
-            ExprKind::Call {
-                callee,
-                types: _,
-                args,
-            } => {
+            ExprKind::Call { callee, types: _, args } => {
                 let args = args.iter().map(|CallArg { label: _, value }| value);
                 std::iter::once(&**callee).chain(args).collect()
             }
@@ -439,11 +366,7 @@ pub enum ExprKind {
     /// `a[b]`
     Index(Box<Expr>, Box<Expr>),
     /// `f(a)`, `uint32(e)`, `seq<32>(e)` (type arguments kept), `x.m(a)` (callee is a `Field`).
-    Call {
-        callee: Box<Expr>,
-        types: Vec<TypeArg>,
-        args: Vec<CallArg>,
-    },
+    Call { callee: Box<Expr>, types: Vec<TypeArg>, args: Vec<CallArg> },
     /// `name{f: v, …}`; `new_ctx{f: v, …}`.
     Struct { name: Ident, fields: Vec<(Ident, Expr)> },
     /// `!`, `-`, `~`, `select`

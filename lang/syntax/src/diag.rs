@@ -57,19 +57,13 @@ impl Hint {
     /// A hint that is followed by writing this in place of the diagnostic's span.
     #[must_use]
     pub fn replacing(text: impl Into<String>, replacement: impl Into<String>) -> Hint {
-        Hint {
-            text: brief(text),
-            replacement: Some(replacement.into()),
-        }
+        Hint { text: brief(text), replacement: Some(replacement.into()) }
     }
 }
 
 impl From<String> for Hint {
     fn from(text: String) -> Hint {
-        Hint {
-            text: brief(text),
-            replacement: None,
-        }
+        Hint { text: brief(text), replacement: None }
     }
 }
 
@@ -97,10 +91,7 @@ impl Diagnostic {
     /// A warning.
     #[must_use]
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic {
-            severity: Severity::Warning,
-            ..Diagnostic::error(code, span, message)
-        }
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
     /// With the label under the span: what was expected.

@@ -31,13 +31,7 @@ pub struct Lexed {
 /// Takes a text apart. The text is shorter than 4 GiB ([`crate::parse`] sees to that).
 #[must_use]
 pub fn lex(text: &str, file: u32) -> Lexed {
-    let mut lexer = Lexer {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        file,
-        out: Lexed::default(),
-    };
+    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, file, out: Lexed::default() };
     lexer.out.tokens.reserve(text.len() / 4 + 1);
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
@@ -46,11 +40,10 @@ pub fn lex(text: &str, file: u32) -> Lexed {
         lexer.next();
     }
     let end = text.len() as u32;
-    lexer.out.tokens.push(Token {
-        kind: TokenKind::End,
-        start: end,
-        end,
-    });
+    lexer
+        .out
+        .tokens
+        .push(Token { kind: TokenKind::End, start: end, end });
     lexer.out
 }
 
@@ -104,19 +97,13 @@ impl Lexer<'_> {
     }
 
     fn span(&self, start: usize) -> Span {
-        Span {
-            file: self.file,
-            start: start as u32,
-            end: self.at as u32,
-        }
+        Span { file: self.file, start: start as u32, end: self.at as u32 }
     }
 
     fn push(&mut self, kind: TokenKind, start: usize) {
-        self.out.tokens.push(Token {
-            kind,
-            start: start as u32,
-            end: self.at as u32,
-        });
+        self.out
+            .tokens
+            .push(Token { kind, start: start as u32, end: self.at as u32 });
     }
 
     fn next(&mut self) {
@@ -240,11 +227,9 @@ impl Lexer<'_> {
         let start = self.at;
         self.skip_while(|byte| byte != b'\n' && byte != b'\r');
         let end = start + self.text[start..self.at].trim_end().len();
-        self.out.comments.push(Comment {
-            start: start as u32,
-            end: end as u32,
-            block: false,
-        });
+        self.out
+            .comments
+            .push(Comment { start: start as u32, end: end as u32, block: false });
     }
 
     fn block_comment(&mut self) {
@@ -261,11 +246,9 @@ impl Lexer<'_> {
             }
         }
         let end = self.at as u32;
-        self.out.comments.push(Comment {
-            start: start as u32,
-            end,
-            block: true,
-        });
+        self.out
+            .comments
+            .push(Comment { start: start as u32, end, block: true });
     }
 
     /// A run of characters that are in no token, as one diagnostic.

@@ -14,14 +14,7 @@ pub struct Printable<T>(pub T);
 
 impl<T: Display> Display for Printable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            Escaping {
-                to: f,
-                one_line: false
-            },
-            "{}",
-            self.0
-        )
+        write!(Escaping { to: f, one_line: false }, "{}", self.0)
     }
 }
 
@@ -31,14 +24,7 @@ pub struct OneLine<T>(pub T);
 
 impl<T: Display> Display for OneLine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            Escaping {
-                to: f,
-                one_line: true
-            },
-            "{}",
-            self.0
-        )
+        write!(Escaping { to: f, one_line: true }, "{}", self.0)
     }
 }
 

@@ -27,11 +27,8 @@ impl SourceMap {
         let ends = text.match_indices(['\n', '\r']).filter(ends_line);
         let behind = ends.map(|(at, _)| at as u32 + 1);
         let line_starts = std::iter::once(0).chain(behind).collect();
-        self.files.push(SourceFile {
-            path: path.into(),
-            text,
-            line_starts,
-        });
+        self.files
+            .push(SourceFile { path: path.into(), text, line_starts });
         (self.files.len() - 1) as u32
     }
 
@@ -69,9 +66,7 @@ impl SourceMap {
     /// Line and column of a byte, both from 1; columns count characters.
     #[must_use]
     pub fn line_column(&self, file: u32, byte: u32) -> (u32, u32) {
-        let SourceFile {
-            text, line_starts, ..
-        } = self.file(file);
+        let SourceFile { text, line_starts, .. } = self.file(file);
         let byte = (byte as usize).min(text.len());
         let line = line_starts.partition_point(|start| *start as usize <= byte);
         let before = &text.as_bytes()[line_starts[line - 1] as usize..byte];

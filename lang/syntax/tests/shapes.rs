@@ -215,10 +215,7 @@ fn an_else_belongs_to_the_nearest_if() {
     assert!(otherwise.is_none());
     assert!(matches!(
         &then.stmts[0].kind,
-        StmtKind::If {
-            otherwise: Some(_),
-            ..
-        }
+        StmtKind::If { otherwise: Some(_), .. }
     ));
 }
 

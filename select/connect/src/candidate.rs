@@ -104,12 +104,7 @@ impl Duplex for TcpStream {
 
     fn about(&self) -> About {
         let (local, peer) = (self.local_addr().ok(), self.peer_addr().ok());
-        About {
-            transport: "tcp",
-            local,
-            peer,
-            protocol: None,
-        }
+        About { transport: "tcp", local, peer, protocol: None }
     }
 
     fn features(&self) -> Features {
@@ -354,10 +349,7 @@ impl AttemptError {
     fn of_handshake(is_security: bool, kind: io::ErrorKind, why: &impl fmt::Display) -> AttemptError {
         let error = AttemptError::of_kind(kind, why);
         match is_security {
-            true => AttemptError {
-                failure: Failure::Security,
-                ..error
-            },
+            true => AttemptError { failure: Failure::Security, ..error },
             false => error,
         }
     }
@@ -376,11 +368,7 @@ impl AttemptError {
             Of::TimedOut => (Failure::Timeout, false),
             _ => (Failure::Local, false),
         };
-        AttemptError {
-            failure,
-            is_network,
-            why: why.to_string(),
-        }
+        AttemptError { failure, is_network, why: why.to_string() }
     }
 }
 
@@ -394,10 +382,7 @@ impl From<OpenError> for AttemptError {
     fn from(error: OpenError) -> AttemptError {
         let attempt = AttemptError::of_handshake(error.is_security(), error.kind(), &error);
         match error.is_protocol() {
-            true => AttemptError {
-                failure: Failure::Protocol,
-                ..attempt
-            },
+            true => AttemptError { failure: Failure::Protocol, ..attempt },
             false => attempt,
         }
     }

@@ -93,10 +93,7 @@ impl FromStr for Destination {
 impl From<SocketAddr> for Destination {
     /// Port 0 becomes 1: neither has a listener.
     fn from(address: SocketAddr) -> Destination {
-        Destination {
-            host: address.ip().to_string(),
-            port: address.port().max(1),
-        }
+        Destination { host: address.ip().to_string(), port: address.port().max(1) }
     }
 }
 

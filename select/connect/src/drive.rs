@@ -170,11 +170,7 @@ impl Driver {
             Err(error) => {
                 let (failure, why) = (error.failure(), error.to_string());
                 self.questions.push((question, failure, why.clone()));
-                self.report(What::Unanswered {
-                    question,
-                    failure,
-                    why,
-                });
+                self.report(What::Unanswered { question, failure, why });
             }
         }
         // The race learns of further questions before it learns that one is answered.
@@ -240,11 +236,7 @@ impl Driver {
                 let why = format!("the attempt broke off: {error}");
                 (
                     error.id(),
-                    Err(AttemptError {
-                        failure: Failure::Local,
-                        is_network: false,
-                        why,
-                    }),
+                    Err(AttemptError { failure: Failure::Local, is_network: false, why }),
                 )
             }
         };
@@ -262,11 +254,7 @@ impl Driver {
             Err(error) => {
                 let failure = error.failure;
                 if let Some(candidate) = self.describe(id) {
-                    self.report(What::Failed {
-                        candidate,
-                        failure,
-                        why: error.why.clone(),
-                    });
+                    self.report(What::Failed { candidate, failure, why: error.why.clone() });
                 }
                 self.errors.insert(id, error);
                 Some(Event::Failed(id, failure))
@@ -276,11 +264,7 @@ impl Driver {
 
     /// The same event, with what is remembered of each candidate.
     fn informed(&self, event: Event) -> Event {
-        let Event::Found {
-            question,
-            mut candidates,
-        } = event
-        else {
+        let Event::Found { question, mut candidates } = event else {
             return event;
         };
         let now = self.shared.now();
@@ -352,18 +336,11 @@ impl Driver {
             return;
         };
         let own = now - self.started.get(&id).copied().unwrap_or_default();
-        self.report(What::Won {
-            candidate: candidate.clone(),
-            took: own,
-        });
+        self.report(What::Won { candidate: candidate.clone(), took: own });
         if let Some(reply) = self.reply.take() {
             let stream = Box::new(Winner::new(stream, self.learn(key, candidate.clone(), own)));
             // A caller that has gone meanwhile wants no stream: it is closed.
-            let _ = reply.send(Ok(Connected {
-                stream,
-                candidate,
-                took: now.since_origin(),
-            }));
+            let _ = reply.send(Ok(Connected { stream, candidate, took: now.since_origin() }));
         }
     }
 
@@ -375,22 +352,14 @@ impl Driver {
             let candidate = candidate.clone();
             let (outcome, what) = match verdict {
                 Verdict::Recovered => (Outcome::Won { took }, What::Won { candidate, took }),
-                Verdict::Failed(failure, why) => (
-                    Outcome::Failed(failure),
-                    What::Failed {
-                        candidate,
-                        failure,
-                        why,
-                    },
-                ),
+                Verdict::Failed(failure, why) => {
+                    (Outcome::Failed(failure), What::Failed { candidate, failure, why })
+                }
             };
             shared.record(key.clone(), outcome);
             tracing::debug!(%destination, "{what}");
             if let Some(watcher) = &watcher {
-                watcher(Report {
-                    after: began.elapsed(),
-                    what,
-                });
+                watcher(Report { after: began.elapsed(), what });
             }
         })
     }
@@ -405,19 +374,12 @@ impl Driver {
             let why = failure.to_string();
             candidates.push((
                 candidate,
-                own.unwrap_or(AttemptError {
-                    failure,
-                    is_network: false,
-                    why,
-                }),
+                own.unwrap_or(AttemptError { failure, is_network: false, why }),
             ));
         }
         let (to, after) = (self.request.destination.clone(), self.began.elapsed());
         let error = ConnectError::new(to, defeat, candidates, std::mem::take(&mut self.questions), after);
-        self.report(What::AllFailed {
-            failure: error.failure,
-            why: error.to_string(),
-        });
+        self.report(What::AllFailed { failure: error.failure, why: error.to_string() });
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(Err(Box::new(error)));
         }
@@ -435,10 +397,7 @@ impl Driver {
             seat.report(&what);
         }
         if let Some(watcher) = &self.request.watcher {
-            watcher(Report {
-                after: self.began.elapsed(),
-                what,
-            });
+            watcher(Report { after: self.began.elapsed(), what });
         }
     }
 }

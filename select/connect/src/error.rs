@@ -148,28 +148,16 @@ mod tests {
 
     fn error(why: Why, candidates: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
         let candidates = candidates.iter().map(|&(failure, is_network)| {
-            let candidate = Description {
-                transport: "t".into(),
-                remote: "r".into(),
-                interface: "".into(),
-            };
+            let candidate = Description { transport: "t".into(), remote: "r".into(), interface: "".into() };
             (
                 candidate,
-                AttemptError {
-                    failure,
-                    is_network,
-                    why: failure.to_string(),
-                },
+                AttemptError { failure, is_network, why: failure.to_string() },
             )
         });
         let questions = questions
             .iter()
             .map(|&failure| (Question::Ipv6, failure, failure.to_string()));
-        let defeat = Defeat {
-            why,
-            candidates: Vec::new(),
-            questions: Vec::new(),
-        };
+        let defeat = Defeat { why, candidates: Vec::new(), questions: Vec::new() };
         let to = Destination::new("a.example", 443).expect("a destination");
         ConnectError::new(
             to,

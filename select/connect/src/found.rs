@@ -84,20 +84,14 @@ impl Found {
             .into_iter()
             .filter_map(|candidate| self.enter(candidate))
             .collect();
-        Event::Found {
-            question: None,
-            candidates,
-        }
+        Event::Found { question: None, candidates }
     }
 
     /// What an answer brings.
     pub(super) fn answered(&mut self, answer: Answer) -> Vec<Event> {
         let question = answer.question;
         match answer.result {
-            Err(error) => vec![Event::Missing {
-                question,
-                why: error.failure(),
-            }],
+            Err(error) => vec![Event::Missing { question, why: error.failure() }],
             Ok(records) if question == Question::Service => self.services(&records.services),
             Ok(records) if self.is_translated(&answer.host) => vec![self.translated(&records)],
             Ok(records) => self.addresses(&answer.host, question, &records),
@@ -117,10 +111,7 @@ impl Found {
             service: None,
             rank: None,
         };
-        let last_resort = |(_, candidate)| race::Candidate {
-            is_last_resort: true,
-            ..candidate
-        };
+        let last_resort = |(_, candidate)| race::Candidate { is_last_resort: true, ..candidate };
         let found = self.candidates(&records.addresses, &endpoint);
         Event::Found {
             question: Some(Question::Ipv6),
@@ -171,10 +162,7 @@ impl Found {
                 }
             }
         }
-        let found = Event::Found {
-            question: Some(Question::Service),
-            candidates,
-        };
+        let found = Event::Found { question: Some(Question::Service), candidates };
         if ranks.is_empty() {
             vec![found]
         } else {
@@ -238,10 +226,7 @@ impl Found {
             let endpoint = Endpoint {
                 host: service.target.trim_end_matches('.').to_owned(),
                 port: service.port.unwrap_or(port),
-                rank: Some(hawser_race::Service {
-                    priority: service.priority,
-                    is_choice: false,
-                }),
+                rank: Some(hawser_race::Service { priority: service.priority, is_choice: false }),
                 service: Some(service.clone()),
             };
             let may_be_followed = is_https && (endpoint.port == HTTPS || endpoint.port >= FIRST_PORT);
@@ -251,17 +236,9 @@ impl Found {
         }
         // The end of aliases offers the service without further words (RFC 9460, 3).
         if let Some(alias) = services.alias.as_ref().filter(|_| is_https) {
-            let rank = hawser_race::Service {
-                priority: u16::MAX,
-                is_choice: false,
-            };
+            let rank = hawser_race::Service { priority: u16::MAX, is_choice: false };
             let host = alias.trim_end_matches('.').to_owned();
-            endpoints.push(Endpoint {
-                host,
-                port,
-                service: None,
-                rank: Some(rank),
-            });
+            endpoints.push(Endpoint { host, port, service: None, rank: Some(rank) });
         }
         let is_choice = endpoints.iter().any(|endpoint| !self.is_own(endpoint));
         endpoints
@@ -289,12 +266,7 @@ impl Found {
             .cloned()
             .collect();
         if host == own && !endpoints.iter().any(|endpoint| endpoint.port == port) {
-            endpoints.push(Endpoint {
-                host: own,
-                port,
-                service: None,
-                rank: None,
-            });
+            endpoints.push(Endpoint { host: own, port, service: None, rank: None });
         }
         let mut candidates = Vec::new();
         for endpoint in &endpoints {
@@ -304,10 +276,7 @@ impl Found {
                     .map(|one| one.1),
             );
         }
-        let found = Event::Found {
-            question: Some(question),
-            candidates,
-        };
+        let found = Event::Found { question: Some(question), candidates };
         if denied.is_empty() {
             vec![found]
         } else {
@@ -390,19 +359,12 @@ mod tests {
             .iter()
             .map(|text| text.parse().expect("an address"))
             .collect();
-        let services = Services {
-            alias: None,
-            services,
-        };
+        let services = Services { alias: None, services };
         let host = "www.example".to_owned();
         Answer {
             host,
             question,
-            result: Ok(Records {
-                addresses,
-                services,
-                lives_for: Duration::ZERO,
-            }),
+            result: Ok(Records { addresses, services, lives_for: Duration::ZERO }),
         }
     }
 
@@ -459,10 +421,7 @@ mod tests {
     }
 
     fn about(host: &str, question: Question, addresses: &[&str]) -> Answer {
-        Answer {
-            host: host.to_owned(),
-            ..answer(question, addresses, Vec::new())
-        }
+        Answer { host: host.to_owned(), ..answer(question, addresses, Vec::new()) }
     }
 
     fn at(remote: &str, priority: Option<u16>) -> (String, Option<u16>) {
@@ -524,10 +483,7 @@ mod tests {
         let mut services = elsewhere();
         services.push(service("www.example.", None, [192, 0, 2, 1]));
         let ranks = both.answered(records(services)).swap_remove(0);
-        let rank = race::Service {
-            priority: 1,
-            is_choice: true,
-        };
+        let rank = race::Service { priority: 1, is_choice: true };
         assert_eq!(ranks, Event::Ranked(vec![(CandidateId(0), Some(rank))]));
 
         // An endpoint that no transport of the request can use leaves them what they are.
@@ -549,17 +505,9 @@ mod tests {
                 alias: Some("pool.example.".to_owned()),
                 services: services.into_iter().collect(),
             };
-            let records = Records {
-                addresses: Vec::new(),
-                services,
-                lives_for: Duration::ZERO,
-            };
+            let records = Records { addresses: Vec::new(), services, lives_for: Duration::ZERO };
             let host = "www.example".to_owned();
-            found.answered(Answer {
-                host,
-                question: Question::Service,
-                result: Ok(records),
-            });
+            found.answered(Answer { host, question: Question::Service, result: Ok(records) });
             assert_eq!(found.other_hosts(), ["pool.example"]);
             let events = found.answered(about("pool.example", Question::Ipv6, &["2001:db8::6"]));
             let mut expected = vec![at("[2001:db8::6]:443", Some(u16::MAX))];
@@ -579,10 +527,7 @@ mod tests {
         };
         for (protocol, expected) in [("h2", vec!["192.0.2.3:9000"]), ("imap", Vec::new())] {
             let destination = Destination::new("www.example", 8_443).expect("one");
-            let request = Request {
-                transports: [tls(protocol)].into(),
-                ..Request::to(destination.clone())
-            };
+            let request = Request { transports: [tls(protocol)].into(), ..Request::to(destination.clone()) };
             let asked = lookup(&request).expect("a question");
             assert_eq!(
                 asked.questions().contains(&Question::Service),
@@ -628,22 +573,11 @@ mod tests {
 
     #[test]
     fn a_failed_question_is_reported_with_its_reason() {
-        let result = Err(ResolveError::NoSuchName {
-            name: "www.example".to_owned(),
-        });
-        let events = found().answered(Answer {
-            host: "www.example".to_owned(),
-            question: Question::Ipv6,
-            result,
-        });
+        let result = Err(ResolveError::NoSuchName { name: "www.example".to_owned() });
+        let events =
+            found().answered(Answer { host: "www.example".to_owned(), question: Question::Ipv6, result });
         let why = hawser_race::Failure::NoSuchName;
-        assert_eq!(
-            events,
-            [Event::Missing {
-                question: Question::Ipv6,
-                why
-            }]
-        );
+        assert_eq!(events, [Event::Missing { question: Question::Ipv6, why }]);
     }
 
     #[test]

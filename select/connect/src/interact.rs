@@ -124,9 +124,7 @@ fn event_of(what: &What) -> (u16, Vec<u64>) {
         What::Unanswered { failure: f, .. } => (2, failure(f)),
         What::Started { candidate, .. } => (3, vec![transport(candidate)]),
         What::Probed { candidate } => (4, vec![transport(candidate)]),
-        What::Failed {
-            candidate, failure, ..
-        } => (5, vec![transport(candidate), *failure as u64]),
+        What::Failed { candidate, failure, .. } => (5, vec![transport(candidate), *failure as u64]),
         What::Cancelled { candidate } => (6, vec![transport(candidate)]),
         What::Won { candidate, took } => (7, vec![transport(candidate), took.as_nanos() as u64]),
         What::AllFailed { failure: f, .. } => (8, failure(f)),
@@ -168,11 +166,7 @@ impl State for Races {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         let race = self.0.get(&flow.0)?;
-        Some(FlowInfo {
-            kind: "race".to_owned(),
-            label: race.to.clone(),
-            ..FlowInfo::default()
-        })
+        Some(FlowInfo { kind: "race".to_owned(), label: race.to.clone(), ..FlowInfo::default() })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -202,16 +196,8 @@ impl Stage {
         let ring = bell.clone();
         let waker: Waker = Arc::new(move || ring.notify_one());
         let source = bus.source(Arc::new(schema()), Some(waker));
-        let inner = Mutex::new(Inner {
-            source,
-            races: Races::default(),
-            next: 0,
-        });
-        let stage = Arc::new(Stage {
-            inner,
-            began: Instant::now(),
-            bell: bell.clone(),
-        });
+        let inner = Mutex::new(Inner { source, races: Races::default(), next: 0 });
+        let stage = Arc::new(Stage { inner, began: Instant::now(), bell: bell.clone() });
         tokio::spawn(serve(Arc::downgrade(&stage), bell));
         stage
     }
@@ -222,20 +208,13 @@ impl Stage {
             let mut inner = self.lock();
             inner.next += 1;
             let number = inner.next;
-            inner.races.0.insert(
-                number,
-                Running {
-                    began: Instant::now(),
-                    to,
-                    counts: [0; 4],
-                },
-            );
+            inner
+                .races
+                .0
+                .insert(number, Running { began: Instant::now(), to, counts: [0; 4] });
             number
         };
-        let seat = Seat {
-            stage: self.clone(),
-            number,
-        };
+        let seat = Seat { stage: self.clone(), number };
         seat.publish(0, &[]);
         seat
     }
@@ -339,11 +318,7 @@ mod tests {
         );
         assert_eq!(word(Failure::NoSuchName), "no-such-name");
         let numbers = ["sctp", "tls/tcp", "pigeon"].map(|name| {
-            transport(&Description {
-                transport: name.into(),
-                remote: "r".into(),
-                interface: "".into(),
-            })
+            transport(&Description { transport: name.into(), remote: "r".into(), interface: "".into() })
         });
         assert_eq!(numbers, [3, 6, 0]);
         assert_eq!(

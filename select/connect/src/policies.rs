@@ -91,10 +91,7 @@ impl Policies {
     /// this process has not.
     #[must_use]
     pub fn options() -> Options {
-        Options {
-            candidates: MAX_CANDIDATES,
-            ..Options::default()
-        }
+        Options { candidates: MAX_CANDIDATES, ..Options::default() }
     }
 
     /// Chooses as this manager ranks, among these transports. `profile` names what is asked for: each request has
@@ -113,22 +110,14 @@ impl Policies {
             let Some(found) = pib.find(policy::Kind::Profile, profile) else {
                 let profiles = pib.iter().filter(|one| one.kind == policy::Kind::Profile);
                 let known: Vec<&str> = profiles.map(|one| &*one.uid).collect();
-                return Err(PolicyError::NoSuchProfile {
-                    name: profile.to_owned(),
-                    known: known.join(", "),
-                });
+                return Err(PolicyError::NoSuchProfile { name: profile.to_owned(), known: known.join(", ") });
             };
             (
                 Request::new(found.matches.clone()),
                 manager.names_mut().intern("ip_version")?,
             )
         };
-        Ok(Policies {
-            manager,
-            transports,
-            request,
-            ip_version,
-        })
+        Ok(Policies { manager, transports, request, ip_version })
     }
 
     /// The transports to race for a destination.
@@ -205,10 +194,7 @@ impl Policies {
                 break;
             }
         }
-        Chosen {
-            transports: transports.into(),
-            candidates: ranked,
-        }
+        Chosen { transports: transports.into(), candidates: ranked }
     }
 
     fn place(&self, candidate: &Candidate) -> Place {
@@ -219,10 +205,7 @@ impl Policies {
             Some(Value::One(Scalar::Number(6.0))) => Some(Family::Ipv6),
             _ => None,
         };
-        Place {
-            interface: interface.map(|name| name.to_string()),
-            family,
-        }
+        Place { interface: interface.map(|name| name.to_string()), family }
     }
 }
 

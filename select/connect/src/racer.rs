@@ -57,12 +57,7 @@ impl Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Request {
-            destination,
-            transports,
-            profile,
-            ..
-        } = self;
+        let Request { destination, transports, profile, .. } = self;
         f.debug_struct("Request")
             .field("destination", destination)
             .field("transports", transports)
@@ -139,12 +134,7 @@ impl Racer {
             .as_ref()
             .map_or_else(|| surroundings::UNKNOWN.into(), surroundings::name);
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                resolver,
-                names,
-                cache: Cache::new(Limits::default()),
-                network: name,
-            }),
+            state: Mutex::new(State { resolver, names, cache: Cache::new(Limits::default()), network: name }),
             changes: broadcast::channel(MAX_CHANGES).0,
             epoch: Instant::after(
                 SystemTime::now()
@@ -158,9 +148,7 @@ impl Racer {
             let shared = Arc::clone(&shared);
             tokio::spawn(follow(network, shared)).abort_handle()
         });
-        Ok(Racer {
-            inner: Arc::new(Inner { shared, watching }),
-        })
+        Ok(Racer { inner: Arc::new(Inner { shared, watching }) })
     }
 
     /// Races for a connection. Dropping the future cancels the race.

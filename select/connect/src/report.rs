@@ -103,10 +103,7 @@ impl Display for What {
                 format!("{question:?}: {}", addresses.join(", "))
             }
             What::Unanswered { why, .. } => why.clone(),
-            What::Started {
-                candidate,
-                known: "unknown",
-            } => format!("{candidate}: started"),
+            What::Started { candidate, known: "unknown" } => format!("{candidate}: started"),
             What::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
             What::Probed { candidate } => format!("{candidate}: tried beside the winner"),
             What::Failed { candidate, why, .. } => format!("{candidate}: {why}"),

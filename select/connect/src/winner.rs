@@ -64,10 +64,7 @@ impl Winner {
             has_stalled: false,
             alarm: None,
         };
-        Winner {
-            stream,
-            trial: Some(trial),
-        }
+        Winner { stream, trial: Some(trial) }
     }
 
     /// Judges by a read that found so many bytes.

@@ -20,10 +20,7 @@ const SOON: Duration = Duration::from_secs(5);
 fn server() -> (Server, SocketAddr) {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig {
-            insecure: true,
-            ..AcceptorConfig::default()
-        },
+        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
         tcp: vec![(any, TcpOptions::default())],
         ..ServerConfig::default()
     })
@@ -44,14 +41,7 @@ fn subscriber(bus: &Bus) -> (Subscriber, Ear) {
     let subscriber = bus.join("test", Rights::all(), 1).unwrap();
     let (queue, signals) = Ring::new(256, None);
     subscriber.subscribe(Subscription::new(["*"]), &queue).unwrap();
-    (
-        subscriber,
-        Ear {
-            bus: bus.clone(),
-            signals,
-            seen: Vec::new(),
-        },
-    )
+    (subscriber, Ear { bus: bus.clone(), signals, seen: Vec::new() })
 }
 
 impl Ear {
@@ -105,16 +95,9 @@ async fn a_session_is_seen_and_steered() {
     let bus = open_process_bus();
     let (watcher, mut ear) = subscriber(&bus);
     let (server, address) = server();
-    let candidate = || PathCandidate::Tcp {
-        peer: address,
-        local: None,
-        options: TcpOptions::default(),
-    };
+    let candidate = || PathCandidate::Tcp { peer: address, local: None, options: TcpOptions::default() };
     let client = connect(ClientConfig {
-        session: Config {
-            security: Security::None,
-            ..Config::default()
-        },
+        session: Config { security: Security::None, ..Config::default() },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         candidates: vec![(candidate(), Candidate::new(0)), (candidate(), Candidate::new(1))],
@@ -146,10 +129,7 @@ async fn a_session_is_seen_and_steered() {
     );
     let (_, info) = all.iter().find(|(_, info)| info.kind == "path").expect("a path");
     assert_eq!((info.remote, info.label.as_str()), (Some(address), "tcp"));
-    let mine = Target {
-        source: opened.source,
-        ..path
-    };
+    let mine = Target { source: opened.source, ..path };
     let acknowledged = value(&watcher, opened, "session.total.acknowledged").await;
     assert!(
         acknowledged.is_some_and(|bytes| bytes <= 100_000),
@@ -165,11 +145,7 @@ async fn a_session_is_seen_and_steered() {
         .variables(mine.source, &"session.path.status".into())
         .unwrap()[0];
     let lease = Duration::from_millis(300);
-    let backup = Modification {
-        target: mine,
-        variable,
-        set: Some((PathStatus::Backup as u64, lease)),
-    };
+    let backup = Modification { target: mine, variable, set: Some((PathStatus::Backup as u64, lease)) };
     let pending = watcher.modify(&backup, 1).unwrap();
     let before = tokio::task::spawn_blocking(move || pending.wait(SOON))
         .await

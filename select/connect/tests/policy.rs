@@ -24,10 +24,7 @@ fn folders(name: &str) -> Folders {
     for folder in [&pib, &cib] {
         fs::create_dir_all(folder).expect("the folder for tests can be written");
     }
-    Folders {
-        pib: Some(pib),
-        cib: Some(cib),
-    }
+    Folders { pib: Some(pib), cib: Some(cib) }
 }
 
 fn write(folder: &Option<PathBuf>, name: &str, text: &str) {
@@ -99,10 +96,7 @@ fn every_mistake_is_reported_with_its_file() {
     ] {
         assert!(rendered.contains(part), "{part} is not in\n{rendered}");
     }
-    let missing = Folders {
-        pib: None,
-        cib: Some("/nosuch/folder".into()),
-    };
+    let missing = Folders { pib: None, cib: Some("/nosuch/folder".into()) };
     let errors = missing
         .load(Names::default(), &mut Learnt::default(), NOW)
         .expect_err("it does not exist");
@@ -167,11 +161,7 @@ async fn a_bad_file_leaves_the_last_good_policy_in_force_and_is_reported() {
     write(&folders.pib, "one.policy", &policy(2));
     assert!(matches!(
         next(&mut watch).await,
-        Event::Loaded {
-            policies: 1,
-            nodes: 0,
-            ..
-        }
+        Event::Loaded { policies: 1, nodes: 0, .. }
     ));
     assert_eq!(in_force(&manager), (2.0, 1));
 
@@ -194,11 +184,7 @@ async fn a_bad_file_leaves_the_last_good_policy_in_force_and_is_reported() {
     write(&folders.pib, "one.policy", &policy(3));
     assert!(matches!(
         next(&mut watch).await,
-        Event::Loaded {
-            policies: 1,
-            nodes: 1,
-            ..
-        }
+        Event::Loaded { policies: 1, nodes: 1, .. }
     ));
     assert_eq!(in_force(&manager), (3.0, 2));
 

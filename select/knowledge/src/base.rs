@@ -127,12 +127,7 @@ impl Base {
     /// Takes in what was kept before this process began.
     pub(super) fn recall(&self, records: Vec<Record>, network: &str, now: f64) {
         let mut known = self.known();
-        for Record {
-            origin,
-            network: of,
-            node,
-        } in records
-        {
+        for Record { origin, network: of, node } in records {
             // Outcomes of another network do not apply to this one.
             if origin == Origin::Race && of.as_deref() != Some(network) {
                 continue;
@@ -181,10 +176,7 @@ impl Base {
         *manager.names_mut() = names;
         drop(manager);
         match self.apply(&mut known, Origin::Controller, &[], nodes, now) {
-            Ok(nodes) => Ok(Put {
-                nodes,
-                warnings: read.warnings,
-            }),
+            Ok(nodes) => Ok(Put { nodes, warnings: read.warnings }),
             Err(limit) => Err(vec![diagnostic("", &limit.to_string(), None)]),
         }
     }
@@ -219,12 +211,7 @@ impl Base {
             },
             None => {
                 let json = Arc::new(node_json(node, manager.names()));
-                Known {
-                    uid: node.uid.clone(),
-                    origin: Origin::File,
-                    until,
-                    node: json,
-                }
+                Known { uid: node.uid.clone(), origin: Origin::File, until, node: json }
             }
         };
         manager.cib().iter(now).map(of_node).collect()
@@ -269,10 +256,7 @@ impl Base {
                 .try_for_each(|policy| pib.insert(policy.clone()).map(drop))
         });
         if let Err(limit) = result {
-            self.publish(Event::Trouble(Trouble::Limit {
-                origin: Origin::Race,
-                limit,
-            }));
+            self.publish(Event::Trouble(Trouble::Limit { origin: Origin::Race, limit }));
         }
     }
 
@@ -378,28 +362,13 @@ impl Base {
                 let network = (origin == Origin::Race).then(|| known.network.to_string());
                 store.keep(
                     &node.uid,
-                    &Record {
-                        origin,
-                        network,
-                        node: (*json).clone(),
-                    },
+                    &Record { origin, network, node: (*json).clone() },
                     until,
                 );
             }
-            let entry = Entry {
-                origin,
-                until,
-                order,
-                json: json.clone(),
-                policy,
-            };
+            let entry = Entry { origin, until, order, json: json.clone(), policy };
             known.entries.insert(node.uid.clone(), entry);
-            let new = Known {
-                uid: node.uid,
-                origin,
-                until,
-                node: json,
-            };
+            let new = Known { uid: node.uid, origin, until, node: json };
             self.publish(Event::Put(new.clone()));
             all.push(new);
         }
@@ -428,11 +397,7 @@ impl Base {
             let place = nodes
                 .first()
                 .map_or_else(String::new, |node| node.uid.to_string());
-            return Err(Limit {
-                what: "nodes of this source",
-                limit: origin.max_nodes(),
-                place,
-            });
+            return Err(Limit { what: "nodes of this source", limit: origin.max_nodes(), place });
         }
         held.sort_unstable();
         let oldest: Vec<Arc<str>> = held.into_iter().take(much).map(|(_, uid)| uid).collect();
@@ -490,11 +455,7 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Diagnostic> {
 }
 
 fn diagnostic(path: &str, message: &str, hint: Option<&str>) -> Diagnostic {
-    Diagnostic {
-        path: path.into(),
-        message: message.into(),
-        hint: hint.map(Into::into),
-    }
+    Diagnostic { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
 }
 
 /// With an end where it states none: the list, the store and the CIB agree on it then.

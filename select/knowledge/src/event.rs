@@ -141,11 +141,7 @@ impl Event {
     pub(super) fn log(&self) {
         let quoted = |error: &FileError| error.to_string();
         match self {
-            Event::Loaded {
-                policies,
-                nodes,
-                warnings,
-            } => {
+            Event::Loaded { policies, nodes, warnings } => {
                 info!(policies, nodes, "policies and nodes of files are in force");
                 for why in warnings.iter().map(quoted) {
                     warn!(?why, "a file has a warning");
@@ -171,17 +167,11 @@ impl Event {
     pub fn to_json(&self) -> Value {
         let texts = |errors: &[FileError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self {
-            Event::Loaded {
-                policies,
-                nodes,
-                warnings,
-            } => {
+            Event::Loaded { policies, nodes, warnings } => {
                 json!({ "event": "loaded", "policies": policies, "nodes": nodes, "warnings": texts(warnings) })
             }
             Event::Refused(errors) => json!({ "event": "refused", "errors": texts(errors) }),
-            Event::Put(Known {
-                origin, until, node, ..
-            }) => {
+            Event::Put(Known { origin, until, node, .. }) => {
                 json!({ "event": "put", "source": origin, "until": until, "node": &**node })
             }
             Event::Deleted { uid, origin } => json!({ "event": "deleted", "source": origin, "uid": &**uid }),
@@ -201,11 +191,7 @@ mod tests {
     fn trouble_is_a_warning_and_changes_of_nodes_are_logged_at_debug_and_escaped() {
         let log = Log::start();
         Event::Trouble(Trouble::Store("the disk is full".into())).log();
-        Event::Expired {
-            uid: "mine\u{1b}[2J\nforged".into(),
-            origin: Origin::Controller,
-        }
-        .log();
+        Event::Expired { uid: "mine\u{1b}[2J\nforged".into(), origin: Origin::Controller }.log();
         log.expect(&["WARN", "the store: the disk is full"]);
         log.expect(&["DEBUG", r"mine\u{1b}[2J\nforged", "node expired"]);
     }

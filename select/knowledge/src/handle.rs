@@ -127,15 +127,10 @@ impl Knowledge {
             races,
             sessions: Arc::clone(&sessions),
             store,
-            racer: Mutex::new(Remembered {
-                kept: outcomes_kept.remove(RACES),
-                racer: None,
-            }),
+            racer: Mutex::new(Remembered { kept: outcomes_kept.remove(RACES), racer: None }),
             tasks: Mutex::default(),
         };
-        let knowledge = Knowledge {
-            inner: Arc::new(inner),
-        };
+        let knowledge = Knowledge { inner: Arc::new(inner) };
         knowledge.run(files(watch, Arc::clone(&base)));
         knowledge.run(expire(Arc::clone(&base)));
         knowledge.run(races::follow(outcomes, Arc::clone(&base), Arc::clone(&links)));
@@ -308,17 +303,9 @@ fn keep(queue: &Queue, snapshot: &Snapshot) {
 async fn files(mut watch: Watch, base: Arc<Base>) {
     loop {
         match watch.next().await {
-            Ok(policy::Event::Loaded {
-                policies,
-                nodes,
-                warnings,
-            }) => {
+            Ok(policy::Event::Loaded { policies, nodes, warnings }) => {
                 base.reapply(now());
-                base.publish(Event::Loaded {
-                    policies,
-                    nodes,
-                    warnings,
-                });
+                base.publish(Event::Loaded { policies, nodes, warnings });
             }
             Ok(policy::Event::Refused(errors)) => base.publish(Event::Refused(errors)),
             Err(error) => return base.publish(Event::Trouble(Trouble::Files(error.to_string()))),

@@ -77,11 +77,7 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(base: Arc<Base>, links: Arc<Links>) -> Source {
-        Source {
-            base,
-            links,
-            reported: BTreeMap::new(),
-        }
+        Source { base, links, reported: BTreeMap::new() }
     }
 
     /// Reports what there is now, as far as it is another than before. With an interface goes what was
@@ -245,21 +241,12 @@ mod tests {
     use hawser_session_driver::document::Interface;
 
     fn attachment(name: &str, addresses: &[&str]) -> Attachment {
-        let interface = Interface {
-            name: name.into(),
-            index: 7,
-            is_up: true,
-            kind: Kind::of_name(name),
-        };
+        let interface = Interface { name: name.into(), index: 7, is_up: true, kind: Kind::of_name(name) };
         let addresses = addresses
             .iter()
             .map(|text| text.parse().expect("an address"))
             .collect();
-        Attachment {
-            interface,
-            mtu: Some(1_500),
-            addresses,
-        }
+        Attachment { interface, mtu: Some(1_500), addresses }
     }
 
     fn written(attachment: &Attachment, is_wireless: bool) -> serde_json::Value {

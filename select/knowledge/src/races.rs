@@ -49,17 +49,13 @@ pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) ->
     Arc::new(move |report| {
         let (candidate, won) = match report.what {
             What::Won { candidate, .. } => (candidate, true),
-            What::Failed {
-                candidate, failure, ..
-            } if failure.is_block() || failure.is_answer() => (candidate, false),
+            What::Failed { candidate, failure, .. } if failure.is_block() || failure.is_answer() => {
+                (candidate, false)
+            }
             _ => return,
         };
         // A full queue: this outcome is not learnt.
-        let _ = queue.try_send(Outcome {
-            candidate,
-            asked: asked.clone(),
-            won,
-        });
+        let _ = queue.try_send(Outcome { candidate, asked: asked.clone(), won });
     })
 }
 
@@ -126,10 +122,7 @@ fn node(
         (keys::TRANSPORT, fact(text(&transport))),
         (
             key("__he_candidate_success"),
-            Property {
-                score,
-                ..Property::new(truth(outcome.won))
-            },
+            Property { score, ..Property::new(truth(outcome.won)) },
         ),
         (key("__cached"), Property::new(number(1))),
     ];
@@ -177,11 +170,7 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
     } else {
         Precedence::Base
     };
-    let verdict = Property {
-        score,
-        precedence,
-        ..Property::new(text(transport))
-    };
+    let verdict = Property { score, precedence, ..Property::new(text(transport)) };
     let shown = Property::new(truth(score > 0.0));
     let properties = [(keys::TRANSPORT, verdict), (key("__he_candidate_success"), shown)];
     Some(Policy {

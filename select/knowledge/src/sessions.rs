@@ -89,10 +89,9 @@ fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> 
         }
         let Some(interface) = holder(path) else { continue };
         let rtt = statistics.srtt.as_secs_f64() * 1e3;
-        let figures = all.entry(interface.clone()).or_insert(Figures {
-            rtt,
-            ..Figures::default()
-        });
+        let figures = all
+            .entry(interface.clone())
+            .or_insert(Figures { rtt, ..Figures::default() });
         figures.rtt = figures.rtt.min(rtt);
         figures.capacity += statistics.rate as f64 * 8.0 / 1e6;
         figures.sent = figures
@@ -139,10 +138,7 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
 /// What is so, whatever a request prefers: an optional figure would yield to a preference for another, and the
 /// interface would be ranked as if it fulfilled that.
 fn measured(figure: f64) -> Property {
-    Property {
-        precedence: Precedence::Immutable,
-        ..Property::new(number(figure))
-    }
+    Property { precedence: Precedence::Immutable, ..Property::new(number(figure)) }
 }
 
 /// Asks for as long as somebody subscribes.
@@ -196,13 +192,7 @@ mod tests {
             alpn: None,
         };
         let srtt = Duration::from_millis(srtt_ms);
-        let statistics = Statistics {
-            srtt,
-            rate,
-            acked,
-            retransmitted,
-            ..Statistics::default()
-        };
+        let statistics = Statistics { srtt, rate, acked, retransmitted, ..Statistics::default() };
         let report = hawser_session_driver::PathReport {
             carrier: hawser_session_driver::CarrierId(0),
             state: hawser_session_driver::PathState::Live,
@@ -231,20 +221,9 @@ mod tests {
         let all = figures(&paths, |path| path.description.interface.clone());
         assert_eq!(
             all["eth0"],
-            Figures {
-                rtt: 12.0,
-                capacity: 15.0,
-                loss: 0.0125,
-                sent: 2_000
-            }
+            Figures { rtt: 12.0, capacity: 15.0, loss: 0.0125, sent: 2_000 }
         );
-        assert_eq!(
-            all["wlan0"],
-            Figures {
-                rtt: 40.0,
-                ..Figures::default()
-            }
-        );
+        assert_eq!(all["wlan0"], Figures { rtt: 40.0, ..Figures::default() });
         assert_eq!(all.len(), 2, "what has no round trip has measured nothing");
         let json = node_json(
             &node("eth0", &all["eth0"], 1_000.0),
@@ -275,10 +254,7 @@ mod tests {
         ]"#;
         let json = hawser_policy::document::Format::Json;
         let roots = hawser_policy::document::nodes(interfaces, json, "test", &mut names).expect("nodes");
-        let rtt = |rtt| Figures {
-            rtt,
-            ..Figures::default()
-        };
+        let rtt = |rtt| Figures { rtt, ..Figures::default() };
         let learnt = [
             node("slow0", &rtt(900.0), 1_000.0),
             node("fast0", &rtt(12.0), 1_000.0),
@@ -310,27 +286,11 @@ mod tests {
 
     #[test]
     fn small_changes_are_no_news() {
-        let before = Figures {
-            rtt: 20.0,
-            capacity: 10.0,
-            loss: 0.0,
-            sent: 1_000,
-        };
-        assert!(
-            !Figures {
-                rtt: 21.5,
-                capacity: 10.8,
-                sent: 2_000,
-                ..before
-            }
-            .differs(&before)
-        );
+        let before = Figures { rtt: 20.0, capacity: 10.0, loss: 0.0, sent: 1_000 };
+        assert!(!Figures { rtt: 21.5, capacity: 10.8, sent: 2_000, ..before }.differs(&before));
         for new in [
             Figures { rtt: 23.0, ..before },
-            Figures {
-                capacity: 8.0,
-                ..before
-            },
+            Figures { capacity: 8.0, ..before },
             Figures { loss: 0.01, ..before },
         ] {
             assert!(new.differs(&before), "{new:?}");

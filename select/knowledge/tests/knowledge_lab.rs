@@ -84,10 +84,7 @@ fn interfaces_are_known_and_go_at_once() -> TestResult {
         }
         assert_eq!(named(&knowledge, "interface/lo"), None);
         wire.down()?;
-        let gone = Event::Deleted {
-            uid: Arc::from("interface/eth0"),
-            origin: Origin::Interface,
-        };
+        let gone = Event::Deleted { uid: Arc::from("interface/eth0"), origin: Origin::Interface };
         let wait = async { while events.next().await != Some(gone.clone()) {} };
         tokio::time::timeout(Duration::from_secs(2), wait).await?;
         assert_eq!(named(&knowledge, "interface/eth0"), None);
@@ -163,10 +160,7 @@ fn sessions_measure_their_paths() -> TestResult {
             .build()?;
         runtime.block_on(async {
             let server = Server::open(ServerConfig {
-                acceptor: AcceptorConfig {
-                    insecure: true,
-                    ..AcceptorConfig::default()
-                },
+                acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
                 tcp: vec![("0.0.0.0:0".parse()?, TcpOptions::default())],
                 ..ServerConfig::default()
             })?;
@@ -186,10 +180,7 @@ fn sessions_measure_their_paths() -> TestResult {
             options: TcpOptions::default(),
         };
         let session = connect(ClientConfig {
-            session: Config {
-                security: Security::None,
-                ..Config::default()
-            },
+            session: Config { security: Security::None, ..Config::default() },
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or("it comes with Hawser")?,
             candidates: vec![(candidate, Candidate::new(0))],

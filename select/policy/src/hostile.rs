@@ -34,10 +34,7 @@ pub fn documents(data: &[u8]) {
     let Ok(rows) = cib.rows(f64::from(*how)) else {
         return;
     };
-    let reported = Options {
-        explain: true,
-        ..Options::default()
-    };
+    let reported = Options { explain: true, ..Options::default() };
     let plain = rank(&request.value, &pib, &rows, &names, &Options::default());
     let reported = rank(&request.value, &pib, &rows, &names, &reported);
     let (Ok(plain), Ok(reported)) = (&plain, &reported) else {

@@ -56,11 +56,7 @@ pub struct Limit {
 
 impl Limit {
     pub(crate) fn new(what: &'static str, limit: usize, place: impl Into<String>) -> Self {
-        Self {
-            what,
-            limit,
-            place: place.into(),
-        }
+        Self { what, limit, place: place.into() }
     }
 }
 

@@ -36,10 +36,7 @@ pub struct Manager {
 impl Manager {
     /// Without policies and knowledge.
     pub fn new(options: Options) -> Self {
-        Self {
-            options,
-            ..Self::default()
-        }
+        Self { options, ..Self::default() }
     }
 
     /// The names that its documents are read with.

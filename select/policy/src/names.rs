@@ -109,10 +109,7 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self {
-            keys: BTreeMap::new(),
-            texts: Vec::new(),
-        };
+        let mut names = Self { keys: BTreeMap::new(), texts: Vec::new() };
         for name in KNOWN {
             names.insert((*name).into());
         }

@@ -87,11 +87,7 @@ impl Properties {
                 let mine = &mut self.entries[place].1;
                 match mine.update(property) {
                     Some(_) => Ok(()),
-                    None => Err(Conflict {
-                        key,
-                        mine: mine.clone(),
-                        theirs: property.clone(),
-                    }),
+                    None => Err(Conflict { key, mine: mine.clone(), theirs: property.clone() }),
                 }
             }
         }
@@ -116,11 +112,7 @@ impl Properties {
                 Some((mine, property)) if mine == key => match property.merge(theirs) {
                     Some(how) => report(*key, Some(how)),
                     None => {
-                        return Err(Conflict {
-                            key: *key,
-                            mine: property.clone(),
-                            theirs: theirs.clone(),
-                        });
+                        return Err(Conflict { key: *key, mine: property.clone(), theirs: theirs.clone() });
                     }
                 },
                 _ => {
@@ -160,10 +152,7 @@ impl Properties {
 
     /// The sums by which candidates are ordered.
     pub fn score(&self) -> Score {
-        let mut score = Score {
-            evaluated: 0.0,
-            rest: 0.0,
-        };
+        let mut score = Score { evaluated: 0.0, rest: 0.0 };
         for (_, property) in &self.entries {
             let sum = if property.evaluated {
                 &mut score.evaluated

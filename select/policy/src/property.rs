@@ -123,11 +123,7 @@ mod tests {
     use crate::value::Scalar;
 
     fn property(value: f64, precedence: Precedence, score: f64) -> Property {
-        Property {
-            precedence,
-            score,
-            ..Property::new(Value::One(Scalar::Number(value)))
-        }
+        Property { precedence, score, ..Property::new(Value::One(Scalar::Number(value))) }
     }
 
     /// NEAT's rules (doc/NEAT_properties.md, "Update"), every pair of precedences: what happens when

@@ -26,10 +26,7 @@ impl Request {
         alternatives
             .iter()
             .for_each(|properties| digest(properties, &mut hasher));
-        Self {
-            fingerprint: hasher.finish(),
-            alternatives: alternatives.into(),
-        }
+        Self { fingerprint: hasher.finish(), alternatives: alternatives.into() }
     }
 
     /// The alternatives.

@@ -92,11 +92,7 @@ pub fn pib(names: &mut Names) -> Result<Pib, ShippedError> {
     for (name, kind, text) in DOCUMENTS {
         let read = document::policies(text, Format::Toml, name, Some(*kind), names);
         let read = read.map_err(|diagnostics| {
-            let unsaid = Diagnostic {
-                path: String::new(),
-                message: "it is wrong".into(),
-                hint: None,
-            };
+            let unsaid = Diagnostic { path: String::new(), message: "it is wrong".into(), hint: None };
             ShippedError::Document(name, diagnostics.into_iter().next().unwrap_or(unsaid))
         })?;
         for policy in read.value {
@@ -128,10 +124,7 @@ mod tests {
     fn transports(request: &str) -> Vec<String> {
         let (ranking, _) = ranked(request);
         let transport = |candidate: &crate::Candidate| match candidate.properties.find(keys::TRANSPORT) {
-            Some(crate::Property {
-                value: Value::One(Scalar::Text(text)),
-                ..
-            }) => text.to_string(),
+            Some(crate::Property { value: Value::One(Scalar::Text(text)), .. }) => text.to_string(),
             other => panic!("{other:?}"),
         };
         ranking.candidates.iter().map(transport).collect()

@@ -20,10 +20,7 @@ pub fn key(name: &'static str) -> Key {
 
 /// What is so, whatever a request prefers.
 pub fn fact(value: Value) -> Property {
-    Property {
-        precedence: Precedence::Immutable,
-        ..Property::new(value)
-    }
+    Property { precedence: Precedence::Immutable, ..Property::new(value) }
 }
 
 /// A text.

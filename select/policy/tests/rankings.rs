@@ -185,13 +185,7 @@ fn departures_are_named_and_real() {
 fn explanations_are_whole() {
     for (name, case) in cases() {
         let (plain, names) = ranked(&case, Options::default());
-        let (reported, _) = ranked(
-            &case,
-            Options {
-                explain: true,
-                ..Options::default()
-            },
-        );
+        let (reported, _) = ranked(&case, Options { explain: true, ..Options::default() });
         assert_eq!(described(&plain, &names), described(&reported, &names), "{name}");
         for candidate in &reported.candidates {
             for (key, property) in candidate.properties.iter() {

@@ -149,11 +149,7 @@ impl Cache {
     /// An empty one.
     #[must_use]
     pub fn new(limits: Limits) -> Cache {
-        Cache {
-            limits,
-            entries: BTreeMap::new(),
-            unresponsive: 0,
-        }
+        Cache { limits, entries: BTreeMap::new(), unresponsive: 0 }
     }
 
     /// How many entries there are, expired ones that nothing has displaced yet among them.
@@ -195,17 +191,11 @@ impl Cache {
         let interval = longer
             .unwrap_or(limits.first_retry)
             .min(limits.max_retry_interval);
-        let retry = Some(Retry {
-            at: now + interval,
-            interval,
-        });
+        let retry = Some(Retry { at: now + interval, interval });
         let (lifetime, retry) = match outcome {
             Outcome::Won { .. } => (limits.outcome, None),
             // Without the winner's entry beside it, a loser's would only make the race wait.
-            Outcome::Lost {
-                had_a_head_start,
-                after,
-            } => (
+            Outcome::Lost { had_a_head_start, after } => (
                 limits.outcome.saturating_sub(after),
                 // A race in which its turn had not come shows nothing new, and does not put that turn off.
                 before
@@ -218,12 +208,7 @@ impl Cache {
             Outcome::Failed(Failure::Stalled) => (limits.outcome, None),
             Outcome::Failed(_) => (limits.failure, None),
         };
-        Entry {
-            outcome,
-            at: now,
-            until: now + lifetime,
-            retry,
-        }
+        Entry { outcome, at: now, until: now + lifetime, retry }
     }
 
     fn make_room(&mut self, now: Instant) {
@@ -294,9 +279,7 @@ impl Cache {
             return Knowledge::Unknown;
         }
         let turns = kin.into_iter().map(|entry| u8::from(entry.take_turn(now)));
-        Knowledge::Blocked {
-            probe: turns.max() == Some(1),
-        }
+        Knowledge::Blocked { probe: turns.max() == Some(1) }
     }
 
     /// When the next one of a network is to be tried.

@@ -29,10 +29,7 @@ pub fn race(data: &[u8]) {
     };
     let [ipv4, ipv6, service] = [(); 3].map(|()| u16::from(bytes.next() % 3));
     let questions = Questions { ipv4, ipv6, service };
-    let limits = Limits {
-        entries: 8,
-        ..Limits::default()
-    };
+    let limits = Limits { entries: 8, ..Limits::default() };
     let mut judge = Judge {
         race: Race::new(profile.clone(), request.clone(), questions, Instant::ORIGIN),
         cache: Cache::new(limits),
@@ -94,9 +91,7 @@ impl Judge {
             7 => Event::Failed(id, failure(bytes.next())),
             8 if bytes.next() < 8 => Event::Cancelled,
             8 if bytes.next() < 32 => Event::Asked(Question::Ipv6),
-            8 => Event::NetworkChanged {
-                gone: (kind > 127).then(|| interface(kind).into()),
-            },
+            8 => Event::NetworkChanged { gone: (kind > 127).then(|| interface(kind).into()) },
             _ => Event::Wake,
         }
     }
@@ -120,9 +115,7 @@ impl Judge {
         made.service = service(bytes.next());
         made.is_fallback = bits & 0xc0 == 0xc0;
         made.known = match bytes.next() % 6 {
-            0 => Knowledge::Won {
-                took: Duration::from_millis(u64::from(number)),
-            },
+            0 => Knowledge::Won { took: Duration::from_millis(u64::from(number)) },
             1 => Knowledge::Blocked { probe: true },
             2 => Knowledge::Lost { probe: number > 127 },
             _ => self.cache.consult(&Key::of(&"net".into(), &made), self.now),
@@ -195,10 +188,7 @@ impl Judge {
 }
 
 fn service(byte: u8) -> Option<Service> {
-    (byte < 128).then_some(Service {
-        priority: u16::from(byte / 4),
-        is_choice: byte & 2 == 0,
-    })
+    (byte < 128).then_some(Service { priority: u16::from(byte / 4), is_choice: byte & 2 == 0 })
 }
 
 fn security(byte: u8) -> Security {

@@ -221,10 +221,7 @@ mod tests {
             candidate.rank = u16::from(family.starts_with('4'));
             if let Some((_, priority)) = family.split_once('/') {
                 let priority = priority.parse().expect("a priority");
-                candidate.service = Some(Service {
-                    priority,
-                    is_choice: false,
-                });
+                candidate.service = Some(Service { priority, is_choice: false });
             }
             candidate
         };
@@ -259,10 +256,7 @@ mod tests {
             arranged(&Profile::RFC8305, "t6 t6 t6 t4 t4", &[]),
             ["t6", "t4", "t6", "t4", "t6"]
         );
-        let two = Profile {
-            interleave: Interleave::Families { first: 2 },
-            ..Profile::RFC8305
-        };
+        let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
         assert_eq!(
             arranged(&two, "t6 t6 t6 t4 t4", &[]),
             ["t6", "t6", "t4", "t6", "t4"]
@@ -279,10 +273,7 @@ mod tests {
             arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[0]),
             ["t4", "t6", "t4"]
         );
-        let two = Profile {
-            interleave: Interleave::Families { first: 2 },
-            ..Profile::RFC8305
-        };
+        let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
         assert_eq!(arranged(&two, "t6 t6 t4 t4", &[0]), ["t6", "t4", "t4"]);
     }
 

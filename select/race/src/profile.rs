@@ -166,18 +166,11 @@ impl Profile {
         interleave: Interleave::Nothing,
         spacing: Spacing::Priority { step_ms: 10 },
         resolution_delay_ms: 100,
-        awaited: Awaited {
-            ipv4: true,
-            ipv6: true,
-            service: true,
-        },
+        awaited: Awaited { ipv4: true, ipv6: true, service: true },
         failure_starts_next: true,
         losers_are_cancelled: true,
         success: Success::Handshake,
-        head_start: Some(HeadStart {
-            min_ms: 100,
-            max_ms: 2000,
-        }),
+        head_start: Some(HeadStart { min_ms: 100, max_ms: 2000 }),
         last_resort_delay_ms: 2000,
         attempt_limit_ms: 30_000,
     };
@@ -208,15 +201,8 @@ impl Profile {
         interleave: Interleave::Families { first: 1 },
         spacing: Spacing::Fixed { delay_ms: 250 },
         resolution_delay_ms: 50,
-        awaited: Awaited {
-            ipv4: false,
-            ipv6: true,
-            service: true,
-        },
-        head_start: Some(HeadStart {
-            min_ms: 250,
-            max_ms: 2000,
-        }),
+        awaited: Awaited { ipv4: false, ipv6: true, service: true },
+        head_start: Some(HeadStart { min_ms: 250, max_ms: 2000 }),
         ..Profile::NEAT
     };
 
@@ -228,11 +214,7 @@ impl Profile {
         name: Cow::Borrowed("v3"),
         order: Order::Services,
         interleave: Interleave::TransportsAndFamilies { first: 1 },
-        spacing: Spacing::Predicted {
-            fallback_ms: 250,
-            min_ms: 100,
-            max_ms: 2000,
-        },
+        spacing: Spacing::Predicted { fallback_ms: 250, min_ms: 100, max_ms: 2000 },
         ..Profile::RFC8305
     };
 
@@ -291,11 +273,7 @@ impl Profile {
                 ));
                 fields.push(("spacing.fixed.delay-ms", delay_ms, delay_ms <= MAX_MS, time));
             }
-            Spacing::Predicted {
-                fallback_ms,
-                min_ms,
-                max_ms,
-            } => {
+            Spacing::Predicted { fallback_ms, min_ms, max_ms } => {
                 let between = "between min-ms and max-ms";
                 let is_between = (min_ms..=max_ms).contains(&fallback_ms);
                 fields.push(("spacing.predicted.min-ms", min_ms, min_ms >= MIN_DELAY_MS, floor));
@@ -313,12 +291,9 @@ impl Profile {
         }
         match fields.into_iter().find(|(_, _, is_good, _)| !is_good) {
             None => Ok(()),
-            Some((field, found, _, expected)) => Err(ProfileError {
-                profile: self.name.to_string(),
-                field,
-                found,
-                expected,
-            }),
+            Some((field, found, _, expected)) => {
+                Err(ProfileError { profile: self.name.to_string(), field, found, expected })
+            }
         }
     }
 
@@ -349,11 +324,7 @@ impl Spacing {
                 milliseconds(step_ms).saturating_mul(next.saturating_sub(last).into())
             }
             Spacing::Fixed { delay_ms } => milliseconds(delay_ms),
-            Spacing::Predicted {
-                fallback_ms,
-                min_ms,
-                max_ms,
-            } => match round_trip {
+            Spacing::Predicted { fallback_ms, min_ms, max_ms } => match round_trip {
                 None => milliseconds(fallback_ms),
                 Some(round_trip) => {
                     let max = milliseconds(max_ms);
@@ -396,34 +367,15 @@ mod tests {
     #[test]
     fn senseless_numbers_are_refused() {
         let wrong = [
+            Profile { spacing: Spacing::Fixed { delay_ms: 9 }, ..Profile::RFC8305 },
+            Profile { spacing: Spacing::Fixed { delay_ms: u32::MAX }, ..Profile::RFC8305 },
             Profile {
-                spacing: Spacing::Fixed { delay_ms: 9 },
-                ..Profile::RFC8305
-            },
-            Profile {
-                spacing: Spacing::Fixed { delay_ms: u32::MAX },
-                ..Profile::RFC8305
-            },
-            Profile {
-                spacing: Spacing::Predicted {
-                    fallback_ms: 250,
-                    min_ms: 300,
-                    max_ms: 200,
-                },
+                spacing: Spacing::Predicted { fallback_ms: 250, min_ms: 300, max_ms: 200 },
                 ..Profile::VERSION3
             },
-            Profile {
-                interleave: Interleave::Families { first: 0 },
-                ..Profile::RFC8305
-            },
-            Profile {
-                attempt_limit_ms: 0,
-                ..Profile::NEAT
-            },
-            Profile {
-                head_start: Some(HeadStart { min_ms: 2, max_ms: 1 }),
-                ..Profile::NEAT
-            },
+            Profile { interleave: Interleave::Families { first: 0 }, ..Profile::RFC8305 },
+            Profile { attempt_limit_ms: 0, ..Profile::NEAT },
+            Profile { head_start: Some(HeadStart { min_ms: 2, max_ms: 1 }), ..Profile::NEAT },
         ];
         for profile in wrong {
             let error = profile.check().expect_err("a senseless number");

@@ -61,12 +61,7 @@ pub struct Row {
 }
 
 const fn row(prefix: Ipv6Addr, length: u8, precedence: u8, label: u8) -> Row {
-    Row {
-        prefix,
-        length,
-        precedence,
-        label,
-    }
+    Row { prefix, length, precedence, label }
 }
 
 /// The default policy table (2.1).
@@ -218,10 +213,7 @@ mod tests {
                 ..Source::new(address)
             }
         });
-        Destination {
-            address: address.parse().expect("an address"),
-            source,
-        }
+        Destination { address: address.parse().expect("an address"), source }
     }
 
     /// Each line in the order that the RFC gives, with the source that it names: section 10.2; the

@@ -196,11 +196,7 @@ impl World {
             (Question::Ipv4, answered()),
             (Question::Service, answered()),
         ];
-        let mut world = World {
-            candidates: Vec::new(),
-            missing: Vec::new(),
-            gone: None,
-        };
+        let mut world = World { candidates: Vec::new(), missing: Vec::new(), gone: None };
         let count = 2 + rng.u64(..5);
         for number in 0..count {
             world.candidates.push(one(number as u32, &times, &mut rng));
@@ -229,20 +225,12 @@ impl World {
             };
             let dropped_or_unreachable = match rng.u64(..2) {
                 0 => Fate::Dropped,
-                _ => Fate::Fails {
-                    after: rng.u64(..40),
-                    why: Failure::Unreachable,
-                },
+                _ => Fate::Fails { after: rng.u64(..40), why: Failure::Unreachable },
             };
             let after = rng.u64(..200);
-            let refused = Fate::Fails {
-                after,
-                why: [Failure::Refused, Failure::Reset][rng.usize(..2)],
-            };
+            let refused = Fate::Fails { after, why: [Failure::Refused, Failure::Reset][rng.usize(..2)] };
             let known = [
-                Knowledge::Won {
-                    took: Duration::from_millis(rng.u64(..3000)),
-                },
+                Knowledge::Won { took: Duration::from_millis(rng.u64(..3000)) },
                 Knowledge::Blocked { probe: rng.bool() },
                 Knowledge::Failed,
                 Knowledge::Lost { probe: false },
@@ -258,11 +246,7 @@ impl World {
                 3 | 4 => one.fate = refused,
                 _ => {
                     let (handshake, why) = (rng.u64(..200), Failure::Protocol);
-                    one.fate = Fate::Disappoints {
-                        after,
-                        handshake,
-                        why,
-                    };
+                    one.fate = Fate::Disappoints { after, handshake, why };
                     one.candidate.handshake = Handshake::Secure;
                 }
             }
@@ -288,35 +272,15 @@ impl World {
         {
             let own = self.candidates.iter().filter(|one| one.question == question);
             let candidates = own.map(|one| one.candidate.clone()).collect();
-            queue.add(
-                at,
-                Event::Found {
-                    question: Some(question),
-                    candidates,
-                },
-            );
+            queue.add(at, Event::Found { question: Some(question), candidates });
         }
         for &(at, question) in &self.missing {
-            queue.add(
-                at,
-                Event::Missing {
-                    question,
-                    why: Failure::NoRecord,
-                },
-            );
+            queue.add(at, Event::Missing { question, why: Failure::NoRecord });
         }
         if let Some((at, gone)) = self.gone {
-            queue.add(
-                at,
-                Event::NetworkChanged {
-                    gone: Some(gone.into()),
-                },
-            );
+            queue.add(at, Event::NetworkChanged { gone: Some(gone.into()) });
         }
-        let request = Request {
-            security: Security::None,
-            ..Request::default()
-        };
+        let request = Request { security: Security::None, ..Request::default() };
         let mut race = Race::new(profile.clone(), request, Questions::ALL, Instant::ORIGIN);
         let (mut played, mut wake, mut open, mut ends) = (Played::default(), None, BTreeSet::new(), 0);
         for _ in 0..10_000 {
@@ -365,11 +329,7 @@ impl World {
                 }
             }
             Fate::Fails { after, why } => queue.add(now + after, Event::Failed(id, why)),
-            Fate::Disappoints {
-                after,
-                handshake,
-                why,
-            } => {
+            Fate::Disappoints { after, handshake, why } => {
                 queue.add(now + after, Event::Connected(id));
                 queue.add(now + after + handshake, Event::Failed(id, why));
             }
@@ -387,10 +347,8 @@ fn one(number: u32, times: &[(Question, u64)], rng: &mut fastrand::Rng) -> One {
         Question::Ipv4 => Family::Ipv4,
         Question::Service => [Family::Ipv6, Family::Ipv4][rng.usize(..2)],
     };
-    candidate.service = (question == Question::Service).then(|| Service {
-        priority: 1 + rng.u16(..2),
-        is_choice: false,
-    });
+    candidate.service =
+        (question == Question::Service).then(|| Service { priority: 1 + rng.u16(..2), is_choice: false });
     candidate.rank = rng.u16(..2);
     candidate.priority = rng.u16(..8);
     candidate.interface = ["wlan", "wwan"][rng.usize(..2)].into();
@@ -404,10 +362,7 @@ fn one(number: u32, times: &[(Question, u64)], rng: &mut fastrand::Rng) -> One {
     let handshake = if is_secure { rng.u64(..150) } else { 0 };
     One {
         candidate,
-        fate: Fate::Connects {
-            after: 1 + rng.u64(..300),
-            handshake,
-        },
+        fate: Fate::Connects { after: 1 + rng.u64(..300), handshake },
         found,
         question,
     }

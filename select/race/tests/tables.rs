@@ -181,10 +181,7 @@ impl Case {
                     .iter()
                     .map(|name| self.named(name).cloned())
                     .collect::<Outcomes<_>>()?;
-                Event::Found {
-                    question: kind,
-                    candidates,
-                }
+                Event::Found { question: kind, candidates }
             }
             ["asked", kind] => Event::Asked(question(kind).ok_or("no such question")?),
             ["missing", kind, why] => Event::Missing {
@@ -208,9 +205,7 @@ impl Case {
             ["established", name] => Event::Established(id(name)?),
             ["failed", name, why] => Event::Failed(id(name)?, failure(why)?),
             ["network"] => Event::NetworkChanged { gone: None },
-            ["network", gone] => Event::NetworkChanged {
-                gone: Some((*gone).into()),
-            },
+            ["network", gone] => Event::NetworkChanged { gone: Some((*gone).into()) },
             ["cancel"] => Event::Cancelled,
             ["wake"] => Event::Wake,
             _ => return Err("no such event".to_owned()),
@@ -307,16 +302,10 @@ fn service(priority: u16, is_choice: bool) -> Service {
 
 fn knowledge(text: &str) -> Outcomes<Knowledge> {
     Ok(match text.split_once(':').unwrap_or((text, "")) {
-        ("won", took) => Knowledge::Won {
-            took: milliseconds(took)?,
-        },
-        ("lost", probe) => Knowledge::Lost {
-            probe: probe == "due",
-        },
+        ("won", took) => Knowledge::Won { took: milliseconds(took)? },
+        ("lost", probe) => Knowledge::Lost { probe: probe == "due" },
         ("failed", _) => Knowledge::Failed,
-        ("blocked", probe) => Knowledge::Blocked {
-            probe: probe == "due",
-        },
+        ("blocked", probe) => Knowledge::Blocked { probe: probe == "due" },
         _ => return Err(format!("no knowledge `{text}`")),
     })
 }

@@ -88,11 +88,8 @@ impl Config {
             .lines()
             .any(|line| line.trim_start().starts_with("nameserver"));
         let resolv_conf = format!("{resolv_conf}{}", if names_servers { "" } else { NOBODY_NAMED });
-        let (mut servers, mut options) =
-            parse_resolv_conf(resolv_conf).map_err(|error| ConfigError::Text {
-                what: "resolv.conf",
-                why: error.to_string(),
-            })?;
+        let (mut servers, mut options) = parse_resolv_conf(resolv_conf)
+            .map_err(|error| ConfigError::Text { what: "resolv.conf", why: error.to_string() })?;
         if !servers.search.is_empty() {
             // The host's own domain is searched only when no list is given.
             servers.domain = None;
@@ -105,11 +102,7 @@ impl Config {
         options.attempts = options.attempts.saturating_sub(1);
         options.cache_size = KEPT;
         options.use_hosts_file = ResolveHosts::Never;
-        let config = Config {
-            servers,
-            options,
-            hosts: hosts.to_owned(),
-        };
+        let config = Config { servers, options, hosts: hosts.to_owned() };
         config.hosts_table()?;
         Ok(config)
     }
@@ -130,10 +123,7 @@ impl Config {
             .name_servers
             .retain(|server| server.ip.is_ipv4() == source.is_ipv4());
         if self.servers.name_servers.is_empty() {
-            return Err(ConfigError::NoServer {
-                source_address: source,
-                servers: all.join(", "),
-            });
+            return Err(ConfigError::NoServer { source_address: source, servers: all.join(", ") });
         }
         for connection in self
             .servers
@@ -155,10 +145,7 @@ impl Config {
         let mut hosts = Hosts::default();
         hosts
             .read_hosts_conf(self.hosts.as_bytes())
-            .map_err(|error| ConfigError::Text {
-                what: "hosts",
-                why: error.to_string(),
-            })?;
+            .map_err(|error| ConfigError::Text { what: "hosts", why: error.to_string() })?;
         Ok(hosts)
     }
 }

@@ -74,11 +74,8 @@ impl ResolveError {
 
     pub(crate) fn new(name: &str, question: Question, error: &NetError) -> ResolveError {
         let name = name.to_owned();
-        let server = |name, code: ResponseCode| ResolveError::Server {
-            name,
-            question,
-            code: code.to_string(),
-        };
+        let server =
+            |name, code: ResponseCode| ResolveError::Server { name, question, code: code.to_string() };
         match error {
             NetError::Timeout => ResolveError::Timeout { name, question },
             NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
@@ -87,11 +84,7 @@ impl ResolveError {
                 code => server(name, code),
             },
             NetError::Dns(DnsError::ResponseCode(code)) => server(name, *code),
-            other => ResolveError::Other {
-                name,
-                question,
-                why: other.to_string(),
-            },
+            other => ResolveError::Other { name, question, why: other.to_string() },
         }
     }
 }

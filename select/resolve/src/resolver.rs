@@ -146,37 +146,26 @@ impl Resolver {
         let mut builder =
             TokioResolver::builder_with_config(config.servers.clone(), TokioRuntimeProvider::default());
         *builder.options_mut() = config.options.clone();
-        let inner = builder.build().map_err(|error| ConfigError::Text {
-            what: "resolv.conf",
-            why: error.to_string(),
-        })?;
-        Ok(Resolver {
-            inner,
-            hosts: Arc::new(config.hosts_table()?),
-        })
+        let inner = builder
+            .build()
+            .map_err(|error| ConfigError::Text { what: "resolv.conf", why: error.to_string() })?;
+        Ok(Resolver { inner, hosts: Arc::new(config.hosts_table()?) })
     }
 
     /// Asks all questions of a lookup at once. Call it within a runtime of tokio with time and I/O.
     #[must_use]
     pub fn lookup(&self, lookup: &Lookup) -> Answers {
-        let mut answers = Answers {
-            questions: JoinSet::new(),
-        };
+        let mut answers = Answers { questions: JoinSet::new() };
         answers.also(self, lookup);
         answers
     }
 
     async fn answer(&self, lookup: &Lookup, question: Question) -> Result<Records, ResolveError> {
         let local = |text: &str, all: &[IpAddr]| match of_family(all, question) {
-            addresses if addresses.is_empty() => Err(ResolveError::NoRecord {
-                name: text.to_owned(),
-                question,
-            }),
-            addresses => Ok(Records {
-                addresses,
-                services: Services::default(),
-                lives_for: FOR_EVER,
-            }),
+            addresses if addresses.is_empty() => {
+                Err(ResolveError::NoRecord { name: text.to_owned(), question })
+            }
+            addresses => Ok(Records { addresses, services: Services::default(), lives_for: FOR_EVER }),
         };
         match (&lookup.target, question) {
             (Target::Address(IpAddr::V4(address)), Question::Ipv6) if lookup.is_translated => {
@@ -184,9 +173,7 @@ impl Resolver {
             }
             (Target::Address(address), _) => local(&address.to_string(), &[*address]),
             (Target::ThisHost, _) => local("localhost", &Target::LOOPBACK),
-            (Target::Nothing, _) => Err(ResolveError::NoSuchName {
-                name: "invalid".to_owned(),
-            }),
+            (Target::Nothing, _) => Err(ResolveError::NoSuchName { name: "invalid".to_owned() }),
             (Target::Name(name), Question::Ipv4 | Question::Ipv6) => match self.in_hosts(name) {
                 Some(addresses) => local(name, &addresses),
                 None => self.addresses(name, question).await,
@@ -224,15 +211,8 @@ impl Resolver {
         let all: Vec<IpAddr> = addresses_of(&found).collect();
         let addresses = of_family(&all, question);
         match addresses.is_empty() {
-            true => Err(ResolveError::NoRecord {
-                name: name.to_owned(),
-                question,
-            }),
-            false => Ok(Records {
-                addresses,
-                services: Services::default(),
-                lives_for: lives_for(&found),
-            }),
+            true => Err(ResolveError::NoRecord { name: name.to_owned(), question }),
+            false => Ok(Records { addresses, services: Services::default(), lives_for: lives_for(&found) }),
         }
     }
 
@@ -270,10 +250,7 @@ impl Resolver {
                 break;
             }
         }
-        Some(ResolveError::AliasLoop {
-            name: name.to_owned(),
-            chain: chain.join(" → "),
-        })
+        Some(ResolveError::AliasLoop { name: name.to_owned(), chain: chain.join(" → ") })
     }
 
     /// The addresses by which the network's translators reach this one.
@@ -284,26 +261,16 @@ impl Resolver {
             .map(|prefix| prefix.embed(address).into())
             .collect();
         match addresses.is_empty() {
-            true => Err(ResolveError::NoRecord {
-                name: address.to_string(),
-                question: Question::Ipv6,
-            }),
+            true => Err(ResolveError::NoRecord { name: address.to_string(), question: Question::Ipv6 }),
             // The resolver keeps the prefixes as long as they live.
-            false => Ok(Records {
-                addresses,
-                services: Services::default(),
-                lives_for: Duration::ZERO,
-            }),
+            false => Ok(Records { addresses, services: Services::default(), lives_for: Duration::ZERO }),
         }
     }
 
     /// Services, through aliases.
     async fn services(&self, name: &str) -> Result<Records, ResolveError> {
         let question = Question::Service;
-        let none = || ResolveError::NoRecord {
-            name: name.to_owned(),
-            question,
-        };
+        let none = || ResolveError::NoRecord { name: name.to_owned(), question };
         let (mut at, mut alias, mut lives) = (name.to_owned(), None, FOR_EVER);
         let mut chain = vec![format!("{}.", name.trim_end_matches('.'))];
         loop {
@@ -346,25 +313,14 @@ impl Resolver {
                 }
                 Understood::Services(services) => {
                     let services = Services { alias, services };
-                    return Ok(Records {
-                        addresses: Vec::new(),
-                        services,
-                        lives_for: lives,
-                    });
+                    return Ok(Records { addresses: Vec::new(), services, lives_for: lives });
                 }
             }
         }
         match alias {
             Some(_) => {
-                let services = Services {
-                    alias,
-                    services: Vec::new(),
-                };
-                Ok(Records {
-                    addresses: Vec::new(),
-                    services,
-                    lives_for: lives,
-                })
+                let services = Services { alias, services: Vec::new() };
+                Ok(Records { addresses: Vec::new(), services, lives_for: lives })
             }
             None => Err(none()),
         }
@@ -417,11 +373,7 @@ impl Answers {
             let (resolver, lookup) = (resolver.clone(), lookup.clone());
             self.questions.spawn(async move {
                 let result = resolver.answer(&lookup, question).await;
-                Answer {
-                    host: lookup.host,
-                    question,
-                    result,
-                }
+                Answer { host: lookup.host, question, result }
             });
         }
     }

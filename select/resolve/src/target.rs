@@ -36,10 +36,7 @@ impl Target {
     /// When it is neither an address nor a name: empty, too long, with a zone or an escape, or with a number for
     /// its last label, which old resolvers take for an address and new ones do not (RFC 1123, 2.1).
     pub fn parse(text: &str) -> Result<Target, BadName> {
-        let bad = |why: &str| BadName {
-            text: text.chars().take(300).collect(),
-            why: why.to_owned(),
-        };
+        let bad = |why: &str| BadName { text: text.chars().take(300).collect(), why: why.to_owned() };
         let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Ok(address) = inner.unwrap_or(text).parse::<IpAddr>() {
             return match inner.is_some() && address.is_ipv4() {

@@ -117,10 +117,7 @@ fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -
     let records = match answer.result {
         Ok(records) => records,
         Err(error) => {
-            return Event::Missing {
-                question,
-                why: error.failure(),
-            };
+            return Event::Missing { question, why: error.failure() };
         }
     };
     let mut candidate = |address: IpAddr, service: Option<Service>| {
@@ -135,10 +132,7 @@ fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -
     };
     let mut candidates = Vec::new();
     for service in &records.services.services {
-        let described = Service {
-            priority: service.priority,
-            is_choice: false,
-        };
+        let described = Service { priority: service.priority, is_choice: false };
         candidates.extend(service.hints().map(|address| candidate(address, Some(described))));
     }
     candidates.extend(
@@ -147,10 +141,7 @@ fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -
             .into_iter()
             .map(|address| candidate(address, None)),
     );
-    Event::Found {
-        question: Some(question),
-        candidates,
-    }
+    Event::Found { question: Some(question), candidates }
 }
 
 fn a_hint_connects_before_the_addresses_are_known() -> TestResult {

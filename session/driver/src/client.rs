@@ -85,13 +85,7 @@ pub fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
 
 /// Begins a session, or what `fallback` allows instead. `awaits`: more candidates may be found.
 pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> Result<Session, ConnectError> {
-    let ClientConfig {
-        mut session,
-        name,
-        scheduler,
-        candidates,
-        tls,
-    } = config;
+    let ClientConfig { mut session, name, scheduler, candidates, tls } = config;
     if candidates.is_empty() {
         return Err(ConnectError::NoCandidate);
     }
@@ -129,21 +123,14 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
             .is_some_and(|(tls, _)| !tls.config.alpn_protocols.is_empty());
     }
     tokio::spawn(Driver::new(shared.clone(), Some(connector(tls)), None));
-    Ok(Session {
-        shared: Handle::new(shared),
-    })
+    Ok(Session { shared: Handle::new(shared) })
 }
 
 /// Opens carriers. QUIC connections of one candidate share a socket.
 fn connector(tls: Option<(TlsClient, String)>) -> Connector {
     let endpoints: Arc<Endpoints> = Arc::default();
     Box::new(
-        move |Wanted {
-                  candidate,
-                  mut path_candidate,
-                  elsewhere,
-                  small,
-              }| {
+        move |Wanted { candidate, mut path_candidate, elsewhere, small }| {
             let (mut tls, endpoints) = (tls.clone(), endpoints.clone());
             Box::pin(async move {
                 if let Some(elsewhere) = elsewhere {
@@ -172,25 +159,10 @@ impl PathCandidate {
     fn led_to(self, to: SocketAddr) -> Self {
         let fits = |local: &SocketAddr| local.is_ipv4() == to.is_ipv4();
         match self {
-            Self::Tcp { local, options, .. } => Self::Tcp {
-                peer: to,
-                local: local.filter(fits),
-                options,
-            },
-            Self::Quic { local, options, .. } => Self::Quic {
-                peer: to,
-                local: local.filter(fits),
-                options,
-            },
-            Self::Mtp { stack, options, .. } => Self::Mtp {
-                peer: to,
-                stack,
-                options,
-            },
-            Self::Sctp { options, .. } => Self::Sctp {
-                peers: vec![to],
-                options,
-            },
+            Self::Tcp { local, options, .. } => Self::Tcp { peer: to, local: local.filter(fits), options },
+            Self::Quic { local, options, .. } => Self::Quic { peer: to, local: local.filter(fits), options },
+            Self::Mtp { stack, options, .. } => Self::Mtp { peer: to, stack, options },
+            Self::Sctp { options, .. } => Self::Sctp { peers: vec![to], options },
         }
     }
 

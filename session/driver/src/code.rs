@@ -224,10 +224,7 @@ pub struct Gate {
 impl Gate {
     /// Takes [`MAX_GUESSES`] wrong codes, and then no more.
     pub fn new(code: Code) -> Gate {
-        Gate {
-            code,
-            left: Mutex::new(MAX_GUESSES),
-        }
+        Gate { code, left: Mutex::new(MAX_GUESSES) }
     }
 
     /// Wrong codes that are still taken. At 0 nobody is admitted any more.

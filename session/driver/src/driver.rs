@@ -148,13 +148,7 @@ impl Driver {
             }
         }
         while let Some(Poll::Ready(Some(arrival))) = self.arrivals.as_mut().map(|new| new.poll_recv(cx)) {
-            let Arrival {
-                id,
-                backup,
-                carrier,
-                answer,
-                rest,
-            } = arrival;
+            let Arrival { id, backup, carrier, answer, rest } = arrival;
             let mut inner = self.shared.lock();
             let now = self.shared.now();
             let mut strand = Strand::new(id, carrier);
@@ -246,25 +240,15 @@ impl Driver {
         let mut inner = shared.lock();
         while let Some(instruction) = inner.session.poll() {
             match instruction {
-                Instruction::Connect {
-                    carrier,
-                    candidate,
-                    small,
-                } => {
+                Instruction::Connect { carrier, candidate, small } => {
                     let elsewhere = inner.session.home_of(carrier);
-                    let elsewhere = elsewhere.map(|(address, name)| Elsewhere {
-                        address,
-                        name: name.to_owned(),
-                    });
+                    let elsewhere =
+                        elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
                     if let (Some(connector), Some(path_candidate)) =
                         (&self.connector, inner.candidates.get(candidate))
                     {
-                        let wanted = Wanted {
-                            candidate,
-                            path_candidate: path_candidate.clone(),
-                            elsewhere,
-                            small,
-                        };
+                        let wanted =
+                            Wanted { candidate, path_candidate: path_candidate.clone(), elsewhere, small };
                         self.opening.push((carrier, small, connector(wanted)));
                     }
                 }
@@ -290,15 +274,7 @@ impl Driver {
                         let inner = &mut *inner;
                         let describe = |carrier| inner.infos.get(&carrier).map(describe);
                         let (session, now) = (&mut inner.session, shared.now());
-                        publish(
-                            source,
-                            &notice,
-                            &mut View {
-                                session,
-                                now,
-                                describe: &describe,
-                            },
-                        );
+                        publish(source, &notice, &mut View { session, now, describe: &describe });
                     }
                     inner.take_notice(notice);
                 }
@@ -314,11 +290,7 @@ impl Driver {
         let (mut inner, now) = (self.shared.lock(), self.shared.now());
         let inner = &mut *inner;
         let describe = |carrier| inner.infos.get(&carrier).map(describe);
-        let mut view = View {
-            session: &mut inner.session,
-            now,
-            describe: &describe,
-        };
+        let mut view = View { session: &mut inner.session, now, describe: &describe };
         source.poll(now, &mut view)
     }
 
@@ -376,13 +348,7 @@ fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
 
 /// What a carrier is, for people.
 fn describe(info: &PathInfo) -> FlowInfo {
-    let Description {
-        local,
-        peer,
-        interface,
-        transport,
-        ..
-    } = &info.description;
+    let Description { local, peer, interface, transport, .. } = &info.description;
     let on = interface
         .as_deref()
         .map_or_else(String::new, |name| format!(" on {name}"));
@@ -525,24 +491,11 @@ mod tests {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut driver = Driver::new(shared.clone(), None, Some(arrivals));
         (driver.abandoned, driver.unanswered) = (ProgressTimeout::new(SHORT), ProgressTimeout::new(SHORT));
-        (
-            driver,
-            Session {
-                shared: Handle::new(shared),
-            },
-            sender,
-            answer,
-        )
+        (driver, Session { shared: Handle::new(shared) }, sender, answer)
     }
 
     fn arrival(id: u32, carrier: Box<Mute>, answer: Bytes) -> Arrival {
-        Arrival {
-            id: CarrierId(id),
-            backup: false,
-            carrier,
-            answer,
-            rest: Bytes::new(),
-        }
+        Arrival { id: CarrierId(id), backup: false, carrier, answer, rest: Bytes::new() }
     }
 
     async fn soon(driver: Driver) {

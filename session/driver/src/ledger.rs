@@ -65,12 +65,7 @@ impl Ledger {
             asks_again: None,
         };
         let accounts = meters.into_iter().map(account).collect();
-        let mut ledger = Self {
-            file,
-            accounts,
-            session: None,
-            settled: watch::Sender::new(()),
-        };
+        let mut ledger = Self { file, accounts, session: None, settled: watch::Sender::new(()) };
         ledger.reserve(|_| true)?;
         Ok(ledger)
     }
@@ -84,10 +79,7 @@ impl Ledger {
                     "{} bytes went over {} since {}, or are set aside: it is not used",
                     account.used, account.meter.key, account.since
                 );
-                warnings.push(Warning {
-                    path: account.meter.place.clone(),
-                    message,
-                });
+                warnings.push(Warning { path: account.meter.place.clone(), message });
             }
             limits.insert(account.meter.path, account.reserved);
             account.unknown = 0;

@@ -30,14 +30,7 @@ pub(super) fn notice(session: SessionId, notice: &Notice) {
 
 /// Logs a carrier whose transport is connected.
 pub(super) fn connected(session: SessionId, carrier: CarrierId, description: &Description) {
-    let Description {
-        transport,
-        local,
-        peer,
-        interface,
-        fallback,
-        ..
-    } = description;
+    let Description { transport, local, peer, interface, fallback, .. } = description;
     debug!(%session, %carrier, transport, %local, %peer, ?interface, ?fallback, "carrier connected");
 }
 

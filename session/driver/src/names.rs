@@ -125,12 +125,7 @@ impl Names {
 
     /// Asks the kernel over which interfaces routes lead to the addresses.
     fn find_routes(&mut self) {
-        let Machine {
-            addresses,
-            interfaces,
-            routes,
-            ..
-        } = &mut self.machine;
+        let Machine { addresses, interfaces, routes, .. } = &mut self.machine;
         for &address in addresses.values().flatten() {
             routes
                 .entry(address)

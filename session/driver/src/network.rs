@@ -265,21 +265,14 @@ mod tests {
 
     #[test]
     fn a_link_that_leaves_its_bridge_is_not_gone() {
-        let of_bridge = |exists, is_up| LinkReport {
-            exists,
-            of_bridge: true,
-            ..link("eth0", is_up)
-        };
+        let of_bridge = |exists, is_up| LinkReport { exists, of_bridge: true, ..link("eth0", is_up) };
         let mut links = Links::default();
         links.take_link(link("eth0", true));
         assert_eq!(changes(&mut links), [Change::Up("eth0".into())]);
         links.take_link(of_bridge(true, true));
         links.take_link(of_bridge(false, true));
         assert_eq!(changes(&mut links), []);
-        links.take_link(LinkReport {
-            exists: false,
-            ..link("eth0", false)
-        });
+        links.take_link(LinkReport { exists: false, ..link("eth0", false) });
         assert_eq!(changes(&mut links), [Change::Down("eth0".into())]);
     }
 

@@ -30,10 +30,7 @@ pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenEr
     let mut begun = begin_by(document, &[]).await?;
     if !document.fallback.is_empty() {
         let message = "a session was asked for: nothing less is taken".into();
-        begun.warnings.push(Warning {
-            path: "fallback".into(),
-            message,
-        });
+        begun.warnings.push(Warning { path: "fallback".into(), message });
     }
     Ok((begun.session, begun.warnings))
 }
@@ -49,9 +46,7 @@ pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenEr
 /// As [`open`]; no carrier came up.
 pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>), OpenError> {
     if document.fallback.is_empty() {
-        let Begun {
-            session, warnings, ..
-        } = begin_by(document, &[]).await?;
+        let Begun { session, warnings, .. } = begin_by(document, &[]).await?;
         return Ok((Connection::Session(session), warnings));
     }
     let peer = format!("{}:{}", document.host.to_ascii_lowercase(), document.port);
@@ -60,23 +55,14 @@ pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>),
         .as_ref()
         .map_or(Ok(false), |memory| memory.speaks_hawser(&peer))?;
     let offered: &[String] = if is_known { &[] } else { &document.fallback };
-    let Begun {
-        session,
-        mut warnings,
-        has_meters,
-    } = begin_by(document, offered).await?;
+    let Begun { session, mut warnings, has_meters } = begin_by(document, offered).await?;
     if let (true, Some(memory)) = (is_known, &memory) {
         session.shared.lock().hint = Some(format!(
             "{peer} was seen to speak Hawser, and nothing less is taken; {} remembers it",
             memory.path().display()
         ));
     }
-    let mut warn = |message: String| {
-        warnings.push(Warning {
-            path: "fallback".into(),
-            message,
-        })
-    };
+    let mut warn = |message: String| warnings.push(Warning { path: "fallback".into(), message });
     let connection = match session.decided().await? {
         None => {
             if let Some(memory) = memory {
@@ -149,17 +135,8 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
     let known = known_small(document, &place, &mut warnings)
         .await
         .then_some(place);
-    let session = Config {
-        small_packets: known.is_some(),
-        ..document.session.clone()
-    };
-    let config = ClientConfig {
-        session,
-        name: document.session_id,
-        scheduler,
-        candidates,
-        tls,
-    };
+    let session = Config { small_packets: known.is_some(), ..document.session.clone() };
+    let config = ClientConfig { session, name: document.session_id, scheduler, candidates, tls };
     let fallback = if offered.is_empty() {
         Fallback::Refused
     } else {
@@ -184,11 +161,7 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
         tokio::spawn(super::ledger::keep(ledger, weak(), inner.end()));
     }
     drop(inner);
-    Ok(Begun {
-        session,
-        warnings,
-        has_meters,
-    })
+    Ok(Begun { session, warnings, has_meters })
 }
 
 /// The options of TCP that the document sets and MPTCP's sockets do not take.
@@ -219,10 +192,7 @@ async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec
         .await
         .unwrap_or_else(|error| {
             let message = format!("what is known of this network is not used: {error}");
-            warnings.push(Warning {
-                path: "state".into(),
-                message,
-            });
+            warnings.push(Warning { path: "state".into(), message });
             false
         })
 }
@@ -276,10 +246,7 @@ async fn ledger(
         Err(error @ StateError::Damaged { .. }) => Err(error),
         Err(error) if document.state == StatePlace::Usual => {
             let message = format!("what quotas use is not kept: {error}");
-            warnings.push(Warning {
-                path: "state".into(),
-                message,
-            });
+            warnings.push(Warning { path: "state".into(), message });
             Ok(None)
         }
         Err(error) => Err(error),
@@ -336,10 +303,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_name_is_resolved_again_when_no_path_leads_to_the_server() {
         let server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig {
-                insecure: true,
-                ..AcceptorConfig::default()
-            },
+            acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
             tcp: vec![("127.0.0.2:0".parse().unwrap(), TcpOptions::default())],
             ..ServerConfig::default()
         })

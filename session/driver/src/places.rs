@@ -45,19 +45,13 @@ impl Shares {
     /// `total` places, of which one network may have a quarter.
     #[must_use]
     pub const fn new(total: usize) -> Self {
-        Self {
-            total,
-            per_prefix: total.div_ceil(4),
-        }
+        Self { total, per_prefix: total.div_ceil(4) }
     }
 
     /// `total` places, and all of them for one network: where all peers come from the same one.
     #[must_use]
     pub const fn unshared(total: usize) -> Self {
-        Self {
-            total,
-            per_prefix: total,
-        }
+        Self { total, per_prefix: total }
     }
 
     /// `total` places of a listener at this address: shared, but for loopback, where there is one network.
@@ -140,11 +134,7 @@ impl<T> Places<T> {
         };
         let (number, prefix) = (self.next, Prefix::from(peer));
         self.next += 1;
-        let taken = Taken {
-            prefix,
-            moved_at: Some(now),
-            holder,
-        };
+        let taken = Taken { prefix, moved_at: Some(now), holder };
         self.taken.insert(number, taken);
         *self.by_prefix.entry(prefix).or_default() += 1;
         Some((number, evicted))
@@ -314,14 +304,8 @@ impl Gate {
         };
         // A holder that is about to leave does not wait for this any more.
         evicted.map(|holder| holder.send(()));
-        let number = Number {
-            gate: self.clone(),
-            number,
-        };
-        Some(Place {
-            progress: Progress(Arc::new(number)),
-            made_room,
-        })
+        let number = Number { gate: self.clone(), number };
+        Some(Place { progress: Progress(Arc::new(number)), made_room })
     }
 
     /// As [`Places::is_crowded`].
@@ -391,10 +375,7 @@ impl Place {
 
     /// The stream, whose bytes count as progress.
     pub fn watch<S>(&self, stream: S) -> Watched<S> {
-        Watched {
-            stream,
-            progress: self.progress(),
-        }
+        Watched { stream, progress: self.progress() }
     }
 }
 
@@ -476,10 +457,7 @@ mod tests {
 
     #[test]
     fn a_network_that_exceeds_its_share_pushes_out_its_own_oldest_peer() {
-        let mut places = Places::new(Shares {
-            total: 8,
-            per_prefix: 2,
-        });
+        let mut places = Places::new(Shares { total: 8, per_prefix: 2 });
         let (honest, none) = take(&mut places, "192.0.2.1", "honest");
         assert_eq!(none, None);
         let evicted: Vec<_> = (0..1_100)
@@ -495,10 +473,7 @@ mod tests {
 
     #[test]
     fn the_network_with_the_most_places_makes_room_when_all_are_taken() {
-        let mut places = Places::new(Shares {
-            total: 4,
-            per_prefix: 3,
-        });
+        let mut places = Places::new(Shares { total: 4, per_prefix: 3 });
         for (peer, name) in [
             ("192.0.2.1", "lone"),
             ("192.0.2.2", "first"),
@@ -603,10 +578,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_network_at_its_share_takes_no_place_of_another() {
-        let gate = Gate::new(Shares {
-            total: 4,
-            per_prefix: 3,
-        });
+        let gate = Gate::new(Shares { total: 4, per_prefix: 3 });
         let enter = |peer: &str| gate.enter_if_idle(ip(peer), IDLE_TIMEOUT);
         let mut other = enter("192.0.2.2").unwrap();
         let mut held: Vec<Place> = (0..3).map(|_| enter(ONE).unwrap()).collect();

@@ -48,12 +48,7 @@ impl PlainStream {
     /// All that there is with a peer over this carrier.
     pub fn new(carrier: Box<dyn Carrier>) -> Self {
         let description = Box::new(carrier.describe());
-        Self {
-            carrier,
-            description,
-            unread: Bytes::new(),
-            queue: VecDeque::new(),
-        }
+        Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
     }
 
     /// The protocol that both sides agreed on (ALPN, RFC 7301).

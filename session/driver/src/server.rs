@@ -141,15 +141,8 @@ impl Server {
         let timeout = config.acceptor.timeout;
         let is_insecure = config.acceptor.insecure && config.tls.is_none();
         let unauthenticated = config.acceptor.unauthenticated.saturating_mul(TRANSPORTS);
-        let acceptor = Acceptor::new(AcceptorConfig {
-            unauthenticated,
-            ..config.acceptor
-        });
-        let admission = Admission {
-            acceptor,
-            next: 0,
-            sessions: HashMap::new(),
-        };
+        let acceptor = Acceptor::new(AcceptorConfig { unauthenticated, ..config.acceptor });
+        let admission = Admission { acceptor, next: 0, sessions: HashMap::new() };
         let state = Arc::new(State {
             admission: Mutex::new(admission),
             scheduler: config.scheduler,
@@ -160,12 +153,7 @@ impl Server {
             tasks: Mutex::default(),
         });
         let tls = config.tls.clone().map(|config| TlsServer { config });
-        let mut server = Self {
-            state,
-            addresses: Vec::new(),
-            is_insecure,
-            tls,
-        };
+        let mut server = Self { state, addresses: Vec::new(), is_insecure, tls };
         for (address, options) in config.tcp {
             server.listen_tcp(address, options, |state, peer, incoming| {
                 state.receive("tcp", peer, async move { incoming.accept().await.map(Some) });
@@ -550,12 +538,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
                 .hold(tokio::time::timeout(Duration::from_secs(1), goodbye))
                 .await;
         }
-        Verdict::Begin {
-            session,
-            carrier: id,
-            answer,
-            rest,
-        } => {
+        Verdict::Begin { session, carrier: id, answer, rest } => {
             drop(place);
             carrier.admit();
             let peer = carrier.describe().peer.ip();
@@ -563,23 +546,11 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
             let session = begin(
                 state,
                 *session,
-                Arrival {
-                    id,
-                    backup: false,
-                    carrier,
-                    answer,
-                    rest,
-                },
+                Arrival { id, backup: false, carrier, answer, rest },
             );
             state.new.push(Connection::Session(session), peer);
         }
-        Verdict::Join {
-            session,
-            carrier: id,
-            backup,
-            answer,
-            rest,
-        } => {
+        Verdict::Join { session, carrier: id, backup, answer, rest } => {
             carrier.admit();
             debug!(%session, carrier = %id, peer = %carrier.describe().peer, "a carrier joins a session");
             let admission = state.admission();
@@ -587,13 +558,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
                 if let Some(shared) = shared.upgrade() {
                     admission.acceptor.share_secret(&mut shared.lock().session);
                 }
-                let _ = arrivals.send(Arrival {
-                    id,
-                    backup,
-                    carrier,
-                    answer,
-                    rest,
-                });
+                let _ = arrivals.send(Arrival { id, backup, carrier, answer, rest });
             }
         }
     }
@@ -623,9 +588,7 @@ fn begin(state: &Arc<State>, session: hawser_session::Session, first: Arrival) -
         }
         state.close_if_unused();
     });
-    Session {
-        shared: Handle::new(shared),
-    }
+    Session { shared: Handle::new(shared) }
 }
 
 /// Forgets ended sessions and unauthenticated peers that are late, once a second.

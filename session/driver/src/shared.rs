@@ -52,12 +52,7 @@ pub struct PathInfo {
 
 impl PathInfo {
     pub(super) fn new(description: Description) -> Self {
-        Self {
-            description,
-            report: None,
-            counts: PathCounts::default(),
-            lost: None,
-        }
+        Self { description, report: None, counts: PathCounts::default(), lost: None }
     }
 }
 
@@ -207,11 +202,7 @@ impl Shared {
             settled: None,
             unaccepted: None,
         };
-        Arc::new(Self {
-            inner: Mutex::new(inner),
-            handles: AtomicUsize::new(0),
-            epoch,
-        })
+        Arc::new(Self { inner: Mutex::new(inner), handles: AtomicUsize::new(0), epoch })
     }
 
     /// The session. A handle that panics while it holds it leaves it consistent: the machine's calls
@@ -313,11 +304,7 @@ impl Inner {
             Notice::Stalled | Notice::Resumed => {
                 self.is_stalled.send_replace(notice == Notice::Stalled);
             }
-            Notice::PathLost {
-                carrier,
-                reason,
-                counts,
-            } => self.remember(*carrier, reason, *counts),
+            Notice::PathLost { carrier, reason, counts } => self.remember(*carrier, reason, *counts),
             Notice::Closed(end) => {
                 self.closed = Some(*end);
                 self.end_life();
@@ -392,14 +379,7 @@ impl Inner {
         let with_report = |(&id, info): (&CarrierId, &PathInfo)| {
             let report = reports.remove(&id);
             let counts = report.map_or(info.counts, |report| report.counts);
-            (
-                id,
-                PathInfo {
-                    report,
-                    counts,
-                    ..info.clone()
-                },
-            )
+            (id, PathInfo { report, counts, ..info.clone() })
         };
         let mut paths: Vec<_> = self.infos.iter().map(with_report).collect();
         paths.sort_by_key(|(id, _)| *id);
@@ -428,10 +408,7 @@ impl Inner {
     /// The error of a session that has ended.
     pub(super) fn ended(&self, end: SessionEnd) -> SessionError {
         if !self.opened && !self.failures.is_empty() {
-            return SessionError::Unreachable {
-                reasons: self.failures.clone(),
-                hint: self.hint.clone(),
-            };
+            return SessionError::Unreachable { reasons: self.failures.clone(), hint: self.hint.clone() };
         }
         CodeError::of_end(end).map_or(SessionError::Ended(end), SessionError::Code)
     }

@@ -162,11 +162,7 @@ impl StateFile {
                 let metered = state.metered.remove(&meter.key).unwrap_or_default();
                 let mut metered = current(metered, meter.period);
                 let bytes = share(meter.quota.saturating_sub(metered.used));
-                slices.push(Slice {
-                    bytes,
-                    used: metered.used,
-                    since: metered.since.clone(),
-                });
+                slices.push(Slice { bytes, used: metered.used, since: metered.since.clone() });
                 metered.used += bytes;
                 state.metered.insert(meter.key.clone(), metered);
             }
@@ -288,17 +284,11 @@ impl StateFile {
     }
 
     fn fault(&self, fault: impl Into<StateFault>) -> StateError {
-        StateError::File {
-            path: self.path.clone(),
-            fault: fault.into(),
-        }
+        StateError::File { path: self.path.clone(), fault: fault.into() }
     }
 
     fn damaged(&self, why: &impl std::fmt::Display) -> StateError {
-        StateError::Damaged {
-            path: self.path.clone(),
-            why: why.to_string(),
-        }
+        StateError::Damaged { path: self.path.clone(), why: why.to_string() }
     }
 }
 
@@ -343,10 +333,7 @@ fn current(metered: Metered, period: Period) -> Metered {
         Period::Ever => return metered,
     };
     if metered.since < begin {
-        Metered {
-            used: 0,
-            since: begin,
-        }
+        Metered { used: 0, since: begin }
     } else {
         metered
     }
@@ -471,24 +458,15 @@ mod tests {
     #[test]
     fn a_new_period_begins_with_nothing_used() {
         let today = day(since_epoch());
-        let old = Metered {
-            used: 9,
-            since: "2001-02-03".into(),
-        };
+        let old = Metered { used: 9, since: "2001-02-03".into() };
         assert_eq!(current(old.clone(), Period::Ever), old);
         assert_eq!(
             current(old.clone(), Period::Day),
-            Metered {
-                used: 0,
-                since: today.clone()
-            }
+            Metered { used: 0, since: today.clone() }
         );
         let month = current(old, Period::Month);
         assert_eq!((month.used, month.since), (0, format!("{}-01", &today[..7])));
-        let new = Metered {
-            used: 9,
-            since: today,
-        };
+        let new = Metered { used: 9, since: today };
         assert_eq!(current(new.clone(), Period::Day), new);
         assert_eq!(current(new.clone(), Period::Month), new);
     }

@@ -29,12 +29,7 @@ const FAILED: u64 = 0;
 
 impl SessionStream {
     pub(super) fn new(shared: Handle, id: u32) -> Self {
-        Self {
-            shared,
-            id,
-            has_failed: false,
-            is_finished: false,
-        }
+        Self { shared, id, has_failed: false, is_finished: false }
     }
 
     /// Its number.

@@ -62,10 +62,7 @@ pub fn destination(address: IpAddr) -> Destination {
         socket.connect(SocketAddr::new(address, 9))?;
         socket.local_addr()
     });
-    Destination {
-        address,
-        source: source.ok().map(|source| Source::new(source.ip())),
-    }
+    Destination { address, source: source.ok().map(|source| Source::new(source.ip())) }
 }
 
 /// These addresses in the order in which to try them from here (RFC 6724).

@@ -25,22 +25,14 @@ pub(super) fn session() -> Session {
     };
     let scheduler = by_name("ecf").expect("it comes with Hawser");
     let machine = hawser_session::Session::client(config, scheduler, [0; 16], hawser_time::Instant::ORIGIN);
-    Session {
-        shared: Handle::new(Shared::new(machine, Instant::now())),
-    }
+    Session { shared: Handle::new(Shared::new(machine, Instant::now())) }
 }
 
 /// A server's session that has just begun, which allows so many carriers; and ACCEPT.
 pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
-    let session = Config {
-        carriers,
-        ..Config::default()
-    };
-    let mut acceptor: Acceptor<u32> = Acceptor::new(AcceptorConfig {
-        insecure: true,
-        session,
-        ..AcceptorConfig::default()
-    });
+    let session = Config { carriers, ..Config::default() };
+    let mut acceptor: Acceptor<u32> =
+        Acceptor::new(AcceptorConfig { insecure: true, session, ..AcceptorConfig::default() });
     // HELLO of an insecure session (docs/session-protocol.md).
     let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
     hello.extend_from_slice(&1_024u32.to_be_bytes());
@@ -79,11 +71,7 @@ impl Mute {
     pub(super) fn new(room: usize) -> (Box<Self>, Arc<AtomicBool>) {
         let aborted = Arc::new(AtomicBool::new(false));
         (
-            Box::new(Self {
-                room,
-                aborted: aborted.clone(),
-                calls: Calls::default(),
-            }),
+            Box::new(Self { room, aborted: aborted.clone(), calls: Calls::default() }),
             aborted,
         )
     }

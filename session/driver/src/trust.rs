@@ -222,10 +222,7 @@ enum Good {
     Pinned([u8; 32]),
     /// It is one of a file's, or one that those vouch for. What `openssl req -x509` makes calls
     /// itself an authority, and is meant for a server all the same; its dates are not looked at.
-    Listed {
-        own: Vec<CertificateDer<'static>>,
-        others: Arc<WebPkiServerVerifier>,
-    },
+    Listed { own: Vec<CertificateDer<'static>>, others: Arc<WebPkiServerVerifier> },
 }
 
 impl Good {
@@ -246,10 +243,7 @@ struct Judge {
 
 impl Judge {
     fn new(good: Good) -> Arc<Self> {
-        Arc::new(Self {
-            good,
-            algorithms: provider().signature_verification_algorithms,
-        })
+        Arc::new(Self { good, algorithms: provider().signature_verification_algorithms })
     }
 }
 

@@ -163,11 +163,7 @@ struct Budget {
 
 impl Budget {
     fn new(limit: u64) -> Self {
-        Self {
-            limit,
-            used: AtomicU64::new(0),
-            holders: AtomicU64::new(0),
-        }
+        Self { limit, used: AtomicU64::new(0), holders: AtomicU64::new(0) }
     }
 }
 
@@ -181,10 +177,7 @@ pub(super) struct Share {
 impl Share {
     fn of(budget: &Arc<Budget>) -> Self {
         budget.holders.fetch_add(1, Relaxed);
-        Self {
-            budget: budget.clone(),
-            held: 0,
-        }
+        Self { budget: budget.clone(), held: 0 }
     }
 
     /// The session holds so many bytes now. Whether that is too much: the budget is exceeded, and this is

@@ -49,11 +49,7 @@ impl Place {
     /// A session: the client's end, and the server's.
     async fn session(&self) -> (Session, Session) {
         let peer = self.server.addresses()[0].1;
-        let candidate = PathCandidate::Tcp {
-            peer,
-            local: None,
-            options: TcpOptions::default(),
-        };
+        let candidate = PathCandidate::Tcp { peer, local: None, options: TcpOptions::default() };
         let client = connect(ClientConfig {
             session: Config::default(),
             name: None,

@@ -14,10 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 fn server() -> (Server, SocketAddr) {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig {
-            insecure: true,
-            ..AcceptorConfig::default()
-        },
+        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
         tcp: vec![(any, TcpOptions::default())],
         ..ServerConfig::default()
     })
@@ -27,16 +24,9 @@ fn server() -> (Server, SocketAddr) {
 }
 
 fn call(address: SocketAddr) -> Session {
-    let candidate = PathCandidate::Tcp {
-        peer: address,
-        local: None,
-        options: TcpOptions::default(),
-    };
+    let candidate = PathCandidate::Tcp { peer: address, local: None, options: TcpOptions::default() };
     connect(ClientConfig {
-        session: Config {
-            security: Security::None,
-            ..Config::default()
-        },
+        session: Config { security: Security::None, ..Config::default() },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         candidates: vec![(candidate, Candidate::new(0))],
@@ -143,13 +133,7 @@ async fn carriers_join_an_accepted_session_after_its_server_is_dropped() {
     let newcomer = call(address);
     let refused = soon("a new session is refused", newcomer.next_event()).await;
     assert!(
-        matches!(
-            &refused,
-            Some(Notice::PathLost {
-                reason: Loss::Refused(_),
-                ..
-            })
-        ),
+        matches!(&refused, Some(Notice::PathLost { reason: Loss::Refused(_), .. })),
         "{refused:?}"
     );
     drop(newcomer);

@@ -40,10 +40,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let secure = security == Security::Tls;
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig {
-            insecure: !secure,
-            ..AcceptorConfig::default()
-        },
+        acceptor: AcceptorConfig { insecure: !secure, ..AcceptorConfig::default() },
         tcp: vec![(any, TcpOptions::default())],
         quic: if quic > 0 {
             vec![(any, QuicOptions::default())]
@@ -64,26 +61,17 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
     };
     let mut candidates = Vec::new();
     for _ in 0..tcp {
-        let candidate = PathCandidate::Tcp {
-            peer: address("tcp"),
-            local: None,
-            options: TcpOptions::default(),
-        };
+        let candidate =
+            PathCandidate::Tcp { peer: address("tcp"), local: None, options: TcpOptions::default() };
         candidates.push((candidate, Candidate::new(candidates.len() as u32)));
     }
     for _ in 0..quic {
-        let candidate = PathCandidate::Quic {
-            peer: address("quic"),
-            local: None,
-            options: QuicOptions::default(),
-        };
+        let candidate =
+            PathCandidate::Quic { peer: address("quic"), local: None, options: QuicOptions::default() };
         candidates.push((candidate, Candidate::new(candidates.len() as u32)));
     }
     let client = connect(ClientConfig {
-        session: Config {
-            security,
-            ..Config::default()
-        },
+        session: Config { security, ..Config::default() },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         candidates,
@@ -97,10 +85,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
 /// The same over one SCTP association, or nothing where its library is not installed.
 async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
     let mut server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig {
-            insecure: true,
-            ..AcceptorConfig::default()
-        },
+        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
         ..ServerConfig::default()
     })
     .unwrap();
@@ -113,15 +98,9 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
         result => result.unwrap(),
     }
     let peers = server.addresses().iter().map(|(_, address)| *address).collect();
-    let candidate = PathCandidate::Sctp {
-        peers,
-        options: SctpOptions::default(),
-    };
+    let candidate = PathCandidate::Sctp { peers, options: SctpOptions::default() };
     let client = connect(ClientConfig {
-        session: Config {
-            security: Security::None,
-            ..Config::default()
-        },
+        session: Config { security: Security::None, ..Config::default() },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         candidates: vec![(candidate, Candidate::new(0))],
@@ -214,11 +193,7 @@ async fn over_sctp() {
 #[tokio::test]
 async fn a_secure_server_takes_no_sctp() {
     let (server_tls, _) = tls();
-    let mut server = Server::open(ServerConfig {
-        tls: Some(server_tls),
-        ..ServerConfig::default()
-    })
-    .unwrap();
+    let mut server = Server::open(ServerConfig { tls: Some(server_tls), ..ServerConfig::default() }).unwrap();
     let refused = server.listen_sctp(&["127.0.0.1".parse().unwrap()], 4_433, SctpOptions::default());
     assert!(matches!(refused, Err(ListenError::Insecure)), "{refused:?}");
 }
@@ -239,11 +214,7 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
     let udp = std::net::UdpSocket::bind(any).unwrap();
     let tcp = std::net::TcpListener::bind(any).unwrap();
     let path = Candidate::new(0);
-    let candidate = |peer| PathCandidate::Tcp {
-        peer,
-        local: None,
-        options: TcpOptions::default(),
-    };
+    let candidate = |peer| PathCandidate::Tcp { peer, local: None, options: TcpOptions::default() };
     let dropped = PathCandidate::Quic {
         peer: udp.local_addr().unwrap(),
         local: None,

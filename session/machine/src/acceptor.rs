@@ -202,13 +202,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         let until = now + self.config.timeout;
         self.unauthenticated.insert(
             key,
-            Unauthenticated {
-                exporter,
-                challenge,
-                random: name,
-                so_far,
-                until,
-            },
+            Unauthenticated { exporter, challenge, random: name, so_far, until },
         );
         Ok(first)
     }
@@ -318,35 +312,18 @@ impl<K: Ord + Copy> Acceptor<K> {
             return self.refuse(Refusal::Protocol);
         }
         let hello_of = Some((hello.session, hello.attempt));
-        let known = Known {
-            secret,
-            security,
-            hello: hello_of,
-            numbers,
-            is_over: false,
-        };
+        let known = Known { secret, security, hello: hello_of, numbers, is_over: false };
         if self.known.insert(id, known).is_none() {
             self.going_on += 1;
         }
         self.hellos.insert(hello.session, id);
         let carrier = CarrierId(hello.number);
         if again.is_some() {
-            return Verdict::Join {
-                session: id,
-                carrier,
-                backup: false,
-                answer,
-                rest,
-            };
+            return Verdict::Join { session: id, carrier, backup: false, answer, rest };
         }
         let mut session = Box::new(Session::server(config, scheduler(), id, hello, now));
         self.share_secret(&mut session);
-        Verdict::Begin {
-            session,
-            carrier,
-            answer,
-            rest,
-        }
+        Verdict::Begin { session, carrier, answer, rest }
     }
 
     fn join(&mut self, key: K, join: &Join, rest: Bytes) -> Verdict {
@@ -382,18 +359,9 @@ impl<K: Ord + Copy> Acceptor<K> {
         if let Some((hello, _)) = known.hello.take() {
             self.hellos.remove(&hello);
         }
-        let answer = encode(&Segment::Joined {
-            number: join.number,
-            proof,
-        });
+        let answer = encode(&Segment::Joined { number: join.number, proof });
         let carrier = CarrierId(join.number);
-        Verdict::Join {
-            session: join.session,
-            carrier,
-            backup: join.backup,
-            answer,
-            rest,
-        }
+        Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
     }
 
     /// Gives the session its secret, which a HELLO that was repeated has replaced.
@@ -486,10 +454,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         };
         Verdict::Refuse {
             refusal,
-            answer: encode(&Segment::Refused {
-                refusal,
-                text: text.into(),
-            }),
+            answer: encode(&Segment::Refused { refusal, text: text.into() }),
         }
     }
 
@@ -568,11 +533,7 @@ mod tests {
 
     #[test]
     fn sessions_count_once_each_and_end_once() {
-        let config = AcceptorConfig {
-            insecure: true,
-            sessions: 2,
-            ..AcceptorConfig::default()
-        };
+        let config = AcceptorConfig { insecure: true, sessions: 2, ..AcceptorConfig::default() };
         let mut acceptor: Acceptor<u32> = Acceptor::new(config);
         let first = begin(&mut acceptor, 1).expect("a place");
         let second = begin(&mut acceptor, 2).expect("a place");
@@ -589,10 +550,7 @@ mod tests {
 
     #[test]
     fn ended_sessions_are_remembered_up_to_a_number() {
-        let config = AcceptorConfig {
-            insecure: true,
-            ..AcceptorConfig::default()
-        };
+        let config = AcceptorConfig { insecure: true, ..AcceptorConfig::default() };
         let mut acceptor: Acceptor<u32> = Acceptor::new(config);
         let more = TOMBSTONES as u32 + 100;
         for number in 0..more {

@@ -78,19 +78,12 @@ fn pair_by(scheduler: fn() -> Box<dyn Scheduler>, server: Config, acceptor: Acce
     sent(&mut client);
     client.connected(FIRST, Some(EXPORTER), NOW);
     let hello = sent(&mut client);
-    let mut acceptor = Acceptor::new(AcceptorConfig {
-        session: server,
-        ..acceptor
-    });
+    let mut acceptor = Acceptor::new(AcceptorConfig { session: server, ..acceptor });
     acceptor
         .accepted(0, Some(EXPORTER), [1; 28], NOW)
         .expect("a place");
-    let Verdict::Begin {
-        mut session,
-        carrier,
-        answer,
-        ..
-    } = acceptor.received(0, hello.clone(), scheduler, NOW)
+    let Verdict::Begin { mut session, carrier, answer, .. } =
+        acceptor.received(0, hello.clone(), scheduler, NOW)
     else {
         panic!("the acceptor is open");
     };
@@ -98,13 +91,7 @@ fn pair_by(scheduler: fn() -> Box<dyn Scheduler>, server: Config, acceptor: Acce
     sent(&mut session);
     client.received(FIRST, answer.clone(), NOW);
     sent(&mut client);
-    Pair {
-        client,
-        server: *session,
-        acceptor,
-        hello,
-        accept: answer,
-    }
+    Pair { client, server: *session, acceptor, hello, accept: answer }
 }
 
 impl Pair {
@@ -148,13 +135,7 @@ fn a_join_with_a_right_proof_is_let_in() {
     let join = pair.join(1, &[8; 32], &pair.secret());
     let verdict = pair.knock(1, [8; 32], encode(&Segment::Join(join)));
     assert!(
-        matches!(
-            verdict,
-            Verdict::Join {
-                carrier: CarrierId(1),
-                ..
-            }
-        ),
+        matches!(verdict, Verdict::Join { carrier: CarrierId(1), .. }),
         "{verdict:?}"
     );
 }
@@ -169,15 +150,9 @@ fn a_join_with_a_wrong_proof_is_refused() {
         pair.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
     }
     // The proof covers the carrier's number and its role.
-    let other = Join {
-        number: 2,
-        ..right.clone()
-    };
+    let other = Join { number: 2, ..right.clone() };
     pair.is_refused([8; 32], encode(&Segment::Join(other)), Refusal::Unknown);
-    let other = Join {
-        backup: true,
-        ..right.clone()
-    };
+    let other = Join { backup: true, ..right.clone() };
     pair.is_refused([8; 32], encode(&Segment::Join(other)), Refusal::Unknown);
     // An unknown session gets the same answer.
     let mut session = right.session;
@@ -256,22 +231,11 @@ fn a_version_that_nobody_speaks_is_refused() {
 #[test]
 fn nothing_counts_on_a_carrier_that_has_not_joined() {
     let words = [
-        encode(&Segment::Close(Close {
-            code: 300,
-            finals: Vec::new(),
-        })),
+        encode(&Segment::Close(Close { code: 300, finals: Vec::new() })),
         encode(&Segment::Closed),
         [&data_header(1, 0, 5, false)[..], b"false"].concat().into(),
-        encode(&Segment::Reset {
-            stream: 1,
-            code: 0,
-            end: 0,
-        }),
-        encode(&Segment::PathStatus {
-            number: 0,
-            status: PathStatus::Failing,
-            sequence: 9,
-        }),
+        encode(&Segment::Reset { stream: 1, code: 0, end: 0 }),
+        encode(&Segment::PathStatus { number: 0, status: PathStatus::Failing, sequence: 9 }),
         encode(&Segment::Ping { token: 1 }),
     ];
     for word in words {
@@ -304,10 +268,7 @@ fn a_server_without_the_secret_is_left() {
     sent(&mut pair.client);
     pair.client.received(
         second,
-        encode(&Segment::Joined {
-            number: 1,
-            proof: [0; 24],
-        }),
+        encode(&Segment::Joined { number: 1, proof: [0; 24] }),
         NOW,
     );
     assert!(reports_loss(&notices(&mut pair.client), second, &Loss::Proof));
@@ -321,23 +282,12 @@ fn segments_of_another_session_are_refused() {
     let secret = other.secret();
     let session = SessionId([1, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
     let proof = secret.join(&[8; 32], session, false, 1);
-    let join = Join {
-        number: 1,
-        backup: false,
-        session,
-        received: 0,
-        nonce: [0; 16],
-        proof,
-    };
+    let join = Join { number: 1, backup: false, session, received: 0, nonce: [0; 16], proof };
     one.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
     // Streams that nobody opened, and offsets that nobody sent.
     other.client.open().expect("a stream");
     for word in [
-        encode(&Segment::Reset {
-            stream: 4,
-            code: 0,
-            end: 0,
-        }),
+        encode(&Segment::Reset { stream: 4, code: 0, end: 0 }),
         encode(&Segment::Ack(Ack {
             stream: 0,
             delay: Duration::ZERO,
@@ -360,11 +310,7 @@ fn segments_of_another_session_are_refused() {
 /// Data beyond the credit that was given ends the session; nothing of it is delivered.
 #[test]
 fn offsets_out_of_the_window_are_refused() {
-    let small = Config {
-        session_credit: 131_072,
-        stream_credit: 65_536,
-        ..Config::default()
-    };
+    let small = Config { session_credit: 131_072, stream_credit: 65_536, ..Config::default() };
     // Beyond the stream's credit; beyond the session's, over three streams; at the end of numbers.
     for offsets in [
         vec![(0, 65_536)],
@@ -486,11 +432,7 @@ fn a_peer_that_never_listens_is_not_answered_for_ever() {
 /// Ranges out of order cost memory that credit does not count: beyond the limit the session ends.
 #[test]
 fn pieces_out_of_order_are_bounded() {
-    let grown = Config {
-        session_credit: 1 << 20,
-        stream_credit: 1 << 20,
-        ..Config::default()
-    };
+    let grown = Config { session_credit: 1 << 20, stream_credit: 1 << 20, ..Config::default() };
     for (accept, limit) in [(false, 1_024), (true, 65_536)] {
         let mut pair = pair_with(grown.clone(), AcceptorConfig::default());
         if accept {
@@ -519,10 +461,7 @@ fn pieces_until_closed(pair: &mut Pair) -> u64 {
 /// are only so many of them.
 #[test]
 fn unauthenticated_peers_are_bounded_in_number_and_time() {
-    let config = AcceptorConfig {
-        unauthenticated: 3,
-        ..AcceptorConfig::default()
-    };
+    let config = AcceptorConfig { unauthenticated: 3, ..AcceptorConfig::default() };
     let mut acceptor: Acceptor<u32> = Acceptor::new(config);
     for key in 0..3 {
         acceptor
@@ -554,10 +493,7 @@ fn unauthenticated_peers_are_bounded_in_number_and_time() {
 fn a_join_at_the_wrong_server_makes_no_session() {
     let mut pair = pair_with(
         Config::default(),
-        AcceptorConfig {
-            server: 7,
-            ..AcceptorConfig::default()
-        },
+        AcceptorConfig { server: 7, ..AcceptorConfig::default() },
     );
     assert_eq!(
         pair.client.id().0[..4],
@@ -565,10 +501,7 @@ fn a_join_at_the_wrong_server_makes_no_session() {
         "a balancer can route by the id"
     );
     let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
-    let mut other: Acceptor<u32> = Acceptor::new(AcceptorConfig {
-        server: 8,
-        ..AcceptorConfig::default()
-    });
+    let mut other: Acceptor<u32> = Acceptor::new(AcceptorConfig { server: 8, ..AcceptorConfig::default() });
     other.accepted(0, Some([8; 32]), [0; 28], NOW).expect("a place");
     let Verdict::Refuse { refusal, answer } = other.received(0, join.clone(), scheduler, NOW) else {
         panic!("it belongs elsewhere");
@@ -604,14 +537,8 @@ fn a_tombstone_answers_late_joins() {
 /// replayed by somebody who does not see the next challenge.
 #[test]
 fn an_insecure_join_answers_the_challenge() {
-    let config = Config {
-        security: Security::None,
-        ..config()
-    };
-    let acceptor = AcceptorConfig {
-        insecure: true,
-        ..AcceptorConfig::default()
-    };
+    let config = Config { security: Security::None, ..config() };
+    let acceptor = AcceptorConfig { insecure: true, ..AcceptorConfig::default() };
     let mut acceptor: Acceptor<u32> = Acceptor::new(acceptor);
     let mut client = Session::client(config, scheduler(), [3; 16], NOW);
     acceptor.accepted(0, None, [1; 28], NOW).expect("a place");
@@ -652,10 +579,7 @@ fn an_insecure_join_answers_the_challenge() {
 fn visits_of_acks(scheduler: fn() -> Box<dyn Scheduler>, streams: u32, closing: bool) -> u64 {
     let mut pair = pair_by(
         scheduler,
-        Config {
-            streams: 4_096,
-            ..Config::default()
-        },
+        Config { streams: 4_096, ..Config::default() },
         AcceptorConfig::default(),
     );
     let open: Vec<u8> = (0..streams)
@@ -715,10 +639,7 @@ fn a_session_begins_with_little_credit_which_grows_as_the_application_reads() {
     let round_trip = Duration::from_millis(50);
     pair.server.statistics(
         FIRST,
-        Statistics {
-            srtt: round_trip,
-            ..Statistics::default()
-        },
+        Statistics { srtt: round_trip, ..Statistics::default() },
         NOW,
     );
     let mut offset = 0;
@@ -767,10 +688,7 @@ fn a_rejected_session_holds_nothing_and_notifies_its_peer() {
     assert!(pair.server.memory() > 65_536 + 5);
     sent(&mut pair.server);
     pair.server.reject(NOW);
-    let close = encode(&Segment::Close(Close {
-        code: 3,
-        finals: Vec::new(),
-    }));
+    let close = encode(&Segment::Close(Close { code: 3, finals: Vec::new() }));
     assert_eq!(sent(&mut pair.server), close);
     assert_eq!((pair.server.memory(), pair.server.is_closed()), (0, true));
     pair.client.received(FIRST, close, NOW);

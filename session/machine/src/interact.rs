@@ -111,10 +111,7 @@ pub fn schema() -> Schema {
             "reason" => Kind::Enum((0..).zip(REASONS.map(str::to_owned)).collect()),
             _ => Kind::Number,
         };
-        Field {
-            name: (*name).to_owned(),
-            kind,
-        }
+        Field { name: (*name).to_owned(), kind }
     };
     let event = |(name, fields): (&str, &[&str])| EventType {
         name: name.to_owned(),
@@ -126,10 +123,7 @@ pub fn schema() -> Schema {
         name: name.to_owned(),
         kind,
         access: match name {
-            STATUS => Access::Modifiable {
-                min: 0,
-                max: PathStatus::Failing as u64,
-            },
+            STATUS => Access::Modifiable { min: 0, max: PathStatus::Failing as u64 },
             _ => Access::Observable,
         },
     };
@@ -227,11 +221,9 @@ fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
         Notice::PathUp(carrier) => (3, path(*carrier), vec![]),
         Notice::PathSuspect(carrier) => (4, path(*carrier), vec![]),
         Notice::PathLive(carrier) => (5, path(*carrier), vec![]),
-        Notice::PathLost {
-            carrier,
-            reason: why,
-            counts,
-        } => (6, path(*carrier), vec![reason(why), counts.sent, counts.received]),
+        Notice::PathLost { carrier, reason: why, counts } => {
+            (6, path(*carrier), vec![reason(why), counts.sent, counts.received])
+        }
         Notice::QuotaSpent(path) => (7, TOTAL, vec![u64::from(*path)]),
         Notice::Stalled => (8, TOTAL, vec![]),
         Notice::Resumed => (9, TOTAL, vec![]),
@@ -297,17 +289,11 @@ impl State for View<'_> {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         if flow == TOTAL {
-            return Some(FlowInfo {
-                kind: "total".to_owned(),
-                ..FlowInfo::default()
-            });
+            return Some(FlowInfo { kind: "total".to_owned(), ..FlowInfo::default() });
         }
         let report = self.report(flow)?;
         let known = (self.describe)(report.carrier).unwrap_or_default();
-        Some(FlowInfo {
-            kind: "path".to_owned(),
-            ..known
-        })
+        Some(FlowInfo { kind: "path".to_owned(), ..known })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -349,11 +335,7 @@ mod tests {
     #[test]
     fn every_notice_is_an_event() {
         let carrier = CarrierId(4);
-        let lost = Notice::PathLost {
-            carrier,
-            reason: Loss::TimedOut,
-            counts: Default::default(),
-        };
+        let lost = Notice::PathLost { carrier, reason: Loss::TimedOut, counts: Default::default() };
         let (number, flow, fields) = event_of(&lost).expect("an event");
         assert_eq!(
             (EVENTS[usize::from(number)].0, flow, fields),

@@ -73,13 +73,7 @@ pub struct Candidate {
 impl Candidate {
     /// An ordinary candidate of `path`.
     pub fn new(path: u32) -> Self {
-        Self {
-            path,
-            backup: false,
-            weight: 1,
-            cost: 0,
-            quota: None,
-        }
+        Self { path, backup: false, weight: 1, cost: 0, quota: None }
     }
 }
 
@@ -133,11 +127,7 @@ struct Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Open a carrier.
-    Open {
-        carrier: CarrierId,
-        candidate: usize,
-        small: bool,
-    },
+    Open { carrier: CarrierId, candidate: usize, small: bool },
     /// Forget an attempt that takes too long.
     GiveUp { carrier: CarrierId },
 }
@@ -245,19 +235,10 @@ impl Opener {
         let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(ATTEMPT_TIMEOUT);
         let give_up_at = now + path.took.map_or(ATTEMPT_TIMEOUT, usual);
         let small = now < path.small_until;
-        path.attempts.push(Attempt {
-            carrier,
-            candidate,
-            began: now,
-            give_up_at,
-            small,
-        });
+        path.attempts
+            .push(Attempt { carrier, candidate, began: now, give_up_at, small });
         path.next = (candidate + 1, stagger.map_or(give_up_at, |stagger| now + stagger));
-        Some(Step::Open {
-            carrier,
-            candidate: path.candidates[candidate],
-            small,
-        })
+        Some(Step::Open { carrier, candidate: path.candidates[candidate], small })
     }
 
     /// How long the alternatives of a path are apart; none: each waits for those before it to fail.
@@ -340,14 +321,7 @@ impl Opener {
     pub(crate) fn keep_small(&mut self, carrier: CarrierId, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         path.small_until = now + SMALL;
-        if let [
-            Attempt {
-                candidate,
-                small: false,
-                ..
-            },
-        ] = path.attempts[..]
-        {
+        if let [Attempt { candidate, small: false, .. }] = path.attempts[..] {
             path.next.0 = candidate;
         }
     }
@@ -370,9 +344,7 @@ impl Opener {
             path.next.0 = attempt.candidate;
         }
         if path.attempts.is_empty() && path.next.0 >= path.candidates.len() {
-            path.state = State::Resting {
-                until: now + path.pause,
-            };
+            path.state = State::Resting { until: now + path.pause };
             path.pause = (2 * path.pause).clamp(PAUSE.0, PAUSE.1);
         }
     }
@@ -487,11 +459,7 @@ mod tests {
     }
 
     fn open(carrier: u32, candidate: usize) -> Option<Step> {
-        Some(Step::Open {
-            carrier: CarrierId(carrier),
-            candidate,
-            small: false,
-        })
+        Some(Step::Open { carrier: CarrierId(carrier), candidate, small: false })
     }
 
     /// RFC 8305 5: a new attempt each 250 ms (the recommended delay), at once when all have failed; the first
@@ -530,15 +498,9 @@ mod tests {
         assert_eq!(opener.step(at(9_999), 8), None);
         assert_eq!(
             opener.step(TIMED_OUT, 8),
-            Some(Step::GiveUp {
-                carrier: CarrierId(0)
-            })
+            Some(Step::GiveUp { carrier: CarrierId(0) })
         );
-        let second = Step::Open {
-            carrier: CarrierId(1),
-            candidate: 1,
-            small: true,
-        };
+        let second = Step::Open { carrier: CarrierId(1), candidate: 1, small: true };
         assert_eq!(
             opener.step(TIMED_OUT, 8),
             Some(second),

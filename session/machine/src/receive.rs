@@ -63,11 +63,7 @@ impl Receive {
         let before = self.next;
         let again = bytes.len() as u64 - self.store(offset, bytes);
         let readable = self.next > before || (end && self.end == Some(self.next));
-        Ok(Gain {
-            higher,
-            again,
-            readable,
-        })
+        Ok(Gain { higher, again, readable })
     }
 
     /// The stream ends at `offset`.

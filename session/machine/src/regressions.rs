@@ -61,10 +61,7 @@ struct Pair {
 fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Scheduler>) -> Pair {
     let mut client = Session::client(client, scheduler, [3; 16], NOW);
     drain(&mut client);
-    let mut acceptor = Acceptor::new(AcceptorConfig {
-        session: server,
-        ..AcceptorConfig::default()
-    });
+    let mut acceptor = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
     let mut server: Option<Session> = None;
     for n in 0..paths {
         client.connected(CarrierId(n), Some(exporter(n)), NOW);
@@ -74,23 +71,13 @@ fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Schedul
             .accepted(n, Some(exporter(n)), [n as u8; 28], NOW)
             .unwrap();
         match acceptor.received(n, bytes, ecf, NOW) {
-            Verdict::Begin {
-                mut session,
-                carrier,
-                answer,
-                rest,
-            } => {
+            Verdict::Begin { mut session, carrier, answer, rest } => {
                 session.admitted(carrier, false, NOW);
                 session.received(carrier, rest, NOW);
                 client.received(carrier, answer, NOW);
                 server = Some(*session);
             }
-            Verdict::Join {
-                carrier,
-                answer,
-                rest,
-                ..
-            } => {
+            Verdict::Join { carrier, answer, rest, .. } => {
                 let session = server.as_mut().unwrap();
                 session.admitted(carrier, false, NOW);
                 session.received(carrier, rest, NOW);
@@ -99,10 +86,7 @@ fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Schedul
             verdict => panic!("{verdict:?}"),
         }
     }
-    let mut pair = Pair {
-        client,
-        server: server.unwrap(),
-    };
+    let mut pair = Pair { client, server: server.unwrap() };
     for n in 0..paths {
         pair.client.room(CarrierId(n), 65_536, NOW);
         pair.server.room(CarrierId(n), 65_536, NOW);
@@ -232,15 +216,7 @@ fn a_closing_session_opens_carriers_anew() {
 /// A server's handler that answers and does not read the end; the next stream kills the session.
 #[test]
 fn streams_at_once_are_counted_alike_by_both_sides() {
-    let mut pair = joined(
-        config(1),
-        Config {
-            streams: 1,
-            ..Config::default()
-        },
-        1,
-        ecf(),
-    );
+    let mut pair = joined(config(1), Config { streams: 1, ..Config::default() }, 1, ecf());
     let a = pair.client.open().unwrap();
     pair.client
         .write(a, Bytes::from_static(b"question"), NOW)
@@ -276,22 +252,10 @@ fn early_streams_do_not_kill() {
     client.connected(CarrierId(0), Some(exporter(0)), NOW);
     client.room(CarrierId(0), 65_536, NOW);
     let bytes: Bytes = drain(&mut client).0.remove(&CarrierId(0)).unwrap().into();
-    let server = Config {
-        streams: 4,
-        ..Config::default()
-    };
-    let mut acceptor = Acceptor::new(AcceptorConfig {
-        session: server,
-        ..AcceptorConfig::default()
-    });
+    let server = Config { streams: 4, ..Config::default() };
+    let mut acceptor = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
     acceptor.accepted(0, Some(exporter(0)), [1; 28], NOW).unwrap();
-    let Verdict::Begin {
-        mut session,
-        carrier,
-        rest,
-        ..
-    } = acceptor.received(0, bytes, ecf, NOW)
-    else {
+    let Verdict::Begin { mut session, carrier, rest, .. } = acceptor.received(0, bytes, ecf, NOW) else {
         panic!()
     };
     session.admitted(carrier, false, NOW);
@@ -344,13 +308,9 @@ fn hello_again_with_the_same_number() {
     pair.server.admitted(CarrierId(0), false, after(1));
     let (_, rest) = drain(&mut pair.server);
     assert!(
-        !rest.iter().any(|i| matches!(
-            i,
-            Instruction::Close {
-                carrier: CarrierId(0),
-                ..
-            }
-        )),
+        !rest
+            .iter()
+            .any(|i| matches!(i, Instruction::Close { carrier: CarrierId(0), .. })),
         "{rest:?}"
     );
 }

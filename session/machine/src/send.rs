@@ -133,11 +133,7 @@ impl Send {
     pub(crate) fn next(&self, credit: u64) -> Option<Next> {
         if let Some(range) = self.again.first() {
             let length = (range.end - range.start) as usize;
-            return Some(Next {
-                offset: range.start,
-                length,
-                again: true,
-            });
+            return Some(Next { offset: range.start, length, again: true });
         }
         let limit = self.written.min(credit);
         if self.fresh < limit {
@@ -159,11 +155,7 @@ impl Send {
     pub(crate) fn copy_for(&self, slot: u32) -> Option<Next> {
         let bit = 1 << slot;
         let found = self.flights.iter().find(|(_, flight)| flight.on & bit == 0);
-        found.map(|(&offset, flight)| Next {
-            offset,
-            length: (flight.end - offset) as usize,
-            again: true,
-        })
+        found.map(|(&offset, flight)| Next { offset, length: (flight.end - offset) as usize, again: true })
     }
 
     /// On which carriers the byte at `offset` is under way.
@@ -244,13 +236,7 @@ impl Send {
             }
             self.flights.remove(&start);
             if start < range.start {
-                self.flights.insert(
-                    start,
-                    Flight {
-                        end: range.start,
-                        ..flight
-                    },
-                );
+                self.flights.insert(start, Flight { end: range.start, ..flight });
             }
             if flight.end > range.end {
                 self.flights.insert(range.end, flight);

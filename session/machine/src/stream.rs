@@ -18,10 +18,7 @@ pub struct Priority {
 
 impl Default for Priority {
     fn default() -> Self {
-        Self {
-            level: 3,
-            incremental: true,
-        }
+        Self { level: 3, incremental: true }
     }
 }
 

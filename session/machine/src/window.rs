@@ -22,12 +22,7 @@ pub(crate) struct Window {
 impl Window {
     /// A window of `size` bytes that may grow to `max_size`.
     pub(crate) fn new(size: u64, max_size: u64, now: Instant) -> Self {
-        Self {
-            size,
-            max_size: max_size.max(size),
-            read: 0,
-            at: now,
-        }
+        Self { size, max_size: max_size.max(size), read: 0, at: now }
     }
 
     /// Its bytes.

@@ -23,9 +23,7 @@ fn take(client: &mut Session) -> (Bytes, Vec<(u32, usize)>) {
     let (mut sent, mut asked) = (Vec::new(), Vec::new());
     while let Some(instruction) = client.poll() {
         match instruction {
-            Instruction::Connect {
-                carrier, candidate, ..
-            } => asked.push((carrier.0, candidate)),
+            Instruction::Connect { carrier, candidate, .. } => asked.push((carrier.0, candidate)),
             Instruction::Send { head, body, .. } => {
                 sent.extend_from_slice(&head);
                 sent.extend_from_slice(&body);
@@ -52,10 +50,7 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
         name: "seven.example".into(),
         ..AcceptorConfig::default()
     });
-    let mut wrong: Acceptor<u8> = Acceptor::new(AcceptorConfig {
-        server: 8,
-        ..AcceptorConfig::default()
-    });
+    let mut wrong: Acceptor<u8> = Acceptor::new(AcceptorConfig { server: 8, ..AcceptorConfig::default() });
     let config = Config {
         opening: Opening::Parallel,
         candidates: vec![Candidate::new(0), Candidate::new(1)],
@@ -95,12 +90,7 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
     client.connected(CarrierId(3), Some([9; 32]), NOW);
     right.accepted(1, Some([9; 32]), [1; 28], NOW).expect("a place");
     let verdict = right.received(1, take(&mut client).0, scheduler, NOW);
-    let Verdict::Join {
-        carrier: CarrierId(3),
-        answer,
-        ..
-    } = verdict
-    else {
+    let Verdict::Join { carrier: CarrierId(3), answer, .. } = verdict else {
         panic!("{verdict:?}")
     };
     client.received(CarrierId(3), answer, NOW);

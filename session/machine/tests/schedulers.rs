@@ -112,11 +112,7 @@ fn check(file: &Path) -> usize {
         }
         if word == "scheduler" {
             let scheduler = by_name(rest).unwrap_or_else(|| panic!("{place}: no scheduler {rest}"));
-            case = Some(Case {
-                scheduler,
-                paths: Vec::new(),
-                now: Instant::ORIGIN,
-            });
+            case = Some(Case { scheduler, paths: Vec::new(), now: Instant::ORIGIN });
             continue;
         }
         let case = case.as_mut().expect("a scheduler first");
@@ -170,10 +166,6 @@ fn a_scheduler_of_ones_own() {
         }
     }
     let paths = [path(0, &pairs("room=1")), path(1, &pairs("room=1"))];
-    let mut case = Case {
-        scheduler: Box::new(Odd),
-        paths: paths.to_vec(),
-        now: Instant::ORIGIN,
-    };
+    let mut case = Case { scheduler: Box::new(Odd), paths: paths.to_vec(), now: Instant::ORIGIN };
     assert_eq!(case.choose(&pairs("")), "1");
 }

@@ -48,15 +48,7 @@ fn a_session_ends_when_every_candidate_has_failed() {
     let mut session = client(Duration::ZERO);
     session.timeout(at(0));
     let notices = fail_all(&mut session, at(1));
-    let lost = |notice: &&Notice| {
-        matches!(
-            notice,
-            Notice::PathLost {
-                reason: Loss::Transport(_),
-                ..
-            }
-        )
-    };
+    let lost = |notice: &&Notice| matches!(notice, Notice::PathLost { reason: Loss::Transport(_), .. });
     assert_eq!(notices.iter().filter(lost).count(), 2, "{notices:?}");
     assert!(ends(&notices), "{notices:?}");
     assert_eq!(session.next_timeout(at(1)), None);

@@ -250,9 +250,7 @@ async fn request(session: &Session, destination: &Destination) -> Result<Gateway
     let mut stream = session
         .open()
         .map_err(|error| ClientError::Broken(error.into()))?;
-    let request = Request {
-        destination: destination.clone(),
-    };
+    let request = Request { destination: destination.clone() };
     let answer = async {
         stream.write_all(&request.encode()).await?;
         stream.read_u8().await

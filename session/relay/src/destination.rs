@@ -34,10 +34,7 @@ impl Host {
     /// letters, digits, hyphens and underscores. Names of other scripts come in their ASCII form
     /// (RFC 5890).
     pub fn parse(text: &str) -> Result<Host, BadHost> {
-        let bad = |why| BadHost {
-            text: text.chars().take(MAX_NAME_LENGTH).collect(),
-            why,
-        };
+        let bad = |why| BadHost { text: text.chars().take(MAX_NAME_LENGTH).collect(), why };
         let inner = text
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
@@ -100,10 +97,7 @@ impl Destination {
     /// # Errors
     /// It is none.
     pub fn parse(text: &str) -> Result<Destination, BadHost> {
-        let bad = |why| BadHost {
-            text: text.chars().take(MAX_NAME_LENGTH + 8).collect(),
-            why,
-        };
+        let bad = |why| BadHost { text: text.chars().take(MAX_NAME_LENGTH + 8).collect(), why };
         let (host, port) = text
             .rsplit_once(':')
             .ok_or_else(|| bad("a destination is HOST:PORT"))?;
@@ -131,10 +125,7 @@ impl Destination {
 
 impl From<SocketAddr> for Destination {
     fn from(address: SocketAddr) -> Destination {
-        Destination {
-            host: Host::Address(address.ip()),
-            port: address.port(),
-        }
+        Destination { host: Host::Address(address.ip()), port: address.port() }
     }
 }
 

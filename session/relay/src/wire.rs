@@ -142,9 +142,7 @@ impl Greeting {
         version(stream).await?;
         let mut token = [0; Token::LENGTH];
         stream.read_exact(&mut token).await?;
-        Ok(Greeting {
-            token: Token::new(token),
-        })
+        Ok(Greeting { token: Token::new(token) })
     }
 }
 
@@ -225,9 +223,7 @@ mod tests {
 
     fn request(host: &str, port: u16) -> Request {
         let host = Host::parse(host).expect("a host");
-        Request {
-            destination: Destination::new(host, port).expect("a port"),
-        }
+        Request { destination: Destination::new(host, port).expect("a port") }
     }
 
     /// The page of the protocol has these.
@@ -281,9 +277,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_greeting_is_a_version_and_a_token() {
-        let greeting = Greeting {
-            token: Token::new([7; 32]),
-        };
+        let greeting = Greeting { token: Token::new([7; 32]) };
         let bytes = greeting.encode();
         assert_eq!((bytes[0], &bytes[1..]), (1, &[7; 32][..]));
         let read = Greeting::read(&mut &bytes[..]).await.expect("a greeting");

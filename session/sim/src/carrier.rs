@@ -64,12 +64,7 @@ impl Handshake {
         } else {
             [server_flight, CLIENT_FLIGHT]
         };
-        Handshake {
-            ours,
-            theirs,
-            rounds: round_trips.saturating_sub(1),
-            is_client,
-        }
+        Handshake { ours, theirs, rounds: round_trips.saturating_sub(1), is_client }
     }
 }
 
@@ -120,9 +115,7 @@ impl Carrier {
 
     /// The connection is there: the handshake begins. True when the session can have it at once.
     pub(crate) fn connected(&mut self) -> bool {
-        let Handshake {
-            is_client, rounds, ..
-        } = self.handshake;
+        let Handshake { is_client, rounds, .. } = self.handshake;
         if is_client || rounds == 0 {
             self.send_flight();
         }

@@ -51,12 +51,8 @@ impl WorldConfig {
 
     /// The same with a transfer that begins at once and is read as fast as it comes.
     pub fn transfer(mut self, from: Side, bytes: u64) -> Self {
-        self.transfers.push(Transfer {
-            from,
-            bytes,
-            at: Duration::ZERO,
-            read_rate: 0,
-        });
+        self.transfers
+            .push(Transfer { from, bytes, at: Duration::ZERO, read_rate: 0 });
         self
     }
 

@@ -85,19 +85,12 @@ impl Host {
         let addresses = (0..config.links.len())
             .map(|link| (side.address(link), 24))
             .collect();
-        let interface = InterfaceConfig {
-            addresses,
-            gateways: Vec::new(),
-            mtu: MTU,
-        };
+        let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: MTU };
         let wire = SimWire::new(MTU);
         let stack_config = StackConfig::new(interface, rng.bits());
         let mut stack =
             Stack::new(carrier::TCP.clone(), stack_config, wire.caps()).expect("its limits suffice");
-        let accepts = AcceptorConfig {
-            session: config.session.clone(),
-            ..AcceptorConfig::default()
-        };
+        let accepts = AcceptorConfig { session: config.session.clone(), ..AcceptorConfig::default() };
         let (mut session, mut listener) = (None, None);
         match side {
             Side::Client => {
@@ -297,12 +290,7 @@ impl Host {
             .iter()
             .position(|cut| (cut.at, cut.link, cut.carrier) == (at, link, id));
         let place = known.unwrap_or_else(|| {
-            cuts.push(Cut {
-                at,
-                link,
-                carrier: id,
-                probe_timeout: [Duration::ZERO; 2],
-            });
+            cuts.push(Cut { at, link, carrier: id, probe_timeout: [Duration::ZERO; 2] });
             cuts.len() - 1
         });
         cuts[place].probe_timeout[self.side as usize] = statistics.probe_timeout();
@@ -341,11 +329,7 @@ impl Host {
         while let Some(instruction) = self.session.as_mut().and_then(Session::poll) {
             busy = true;
             match instruction {
-                Instruction::Connect {
-                    carrier,
-                    candidate,
-                    small,
-                } => self.connect(carrier, candidate, small),
+                Instruction::Connect { carrier, candidate, small } => self.connect(carrier, candidate, small),
                 Instruction::Send { carrier, head, body } => self.send(carrier, head, body, trace),
                 Instruction::Close { carrier, abort } => self.close(carrier, abort),
                 Instruction::Notify(notice) => {

@@ -167,10 +167,7 @@ impl Progress {
             self.finished = Some(now - START);
             return match begin == self.transfer.bytes {
                 true => Ok(()),
-                false => Err(TransferError::Short {
-                    transfer,
-                    read: begin,
-                }),
+                false => Err(TransferError::Short { transfer, read: begin }),
             };
         }
         self.read += bytes.len() as u64;
@@ -180,11 +177,7 @@ impl Progress {
         }
         match *bytes == content(transfer, begin, bytes.len()) {
             true => Ok(()),
-            false => Err(TransferError::WrongByte {
-                transfer,
-                begin,
-                end: self.read,
-            }),
+            false => Err(TransferError::WrongByte { transfer, begin, end: self.read }),
         }
     }
 }

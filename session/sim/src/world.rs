@@ -63,11 +63,7 @@ impl World {
             carried: vec![BTreeMap::new(); config.links.len()],
             ..Report::default()
         };
-        let shared = Rc::new(RefCell::new(Shared {
-            config,
-            progress,
-            report,
-        }));
+        let shared = Rc::new(RefCell::new(Shared { config, progress, report }));
         let make_scheduler = Rc::new(scheduler) as Rc<dyn Fn() -> Box<dyn Scheduler>>;
         for side in [Side::Client, Side::Server] {
             core.add(Host::new(side, &shared, &make_scheduler));

@@ -76,10 +76,7 @@ fn a_small_first_credit_does_not_slow_an_upload() {
         Link::new(20.0, ms(20)),
         Link::new(400.0, ms(30)),
     ] {
-        let link = Link {
-            queue: 16 * MIB,
-            ..link
-        };
+        let link = Link { queue: 16 * MIB, ..link };
         let [up, down] =
             [Side::Client, Side::Server].map(|from| seconds(&run("ecf", &[link], from, 16 * MIB)));
         println!("{link:?}: {up:.3} s up, {down:.3} s down");

@@ -94,13 +94,7 @@ fn within_bounds(fault: Fault) {
     let longest = runs.iter().map(|run| run.wait).max().unwrap_or_default();
     assert!(longest > ms(20), "some application waits: {longest:?}");
     let mut late = 0;
-    for Run {
-        wait,
-        bound,
-        recovery,
-        what,
-    } in &runs
-    {
+    for Run { wait, bound, recovery, what } in &runs {
         assert!(
             *wait <= *bound + *recovery,
             "{wait:?} beyond {bound:?} and {recovery:?}; {what}"
@@ -139,10 +133,7 @@ fn a_link_that_becomes_slow_holds_up_no_reader_for_seconds() {
     let (mut longest, at) = (Duration::ZERO, ms(2_000));
     for seed in 0..12 {
         let mut rng = Rng::new(seed, "slow");
-        let link = || Link {
-            queue: 150_000,
-            ..Link::new(10.0, ms(30))
-        };
+        let link = || Link { queue: 150_000, ..Link::new(10.0, ms(30)) };
         let other = Link::new(rng.between(5, 50) as f64, ms(rng.between(5, 99)));
         let rate = (link().rate + other.rate) as f64;
         let mut world = WorldConfig::new(vec![link(), other]);

@@ -85,17 +85,8 @@ fn a_session_is_not_kept_for_ever() {
 }
 
 fn with_backup() -> Config {
-    let candidates = vec![
-        Candidate::new(0),
-        Candidate {
-            backup: true,
-            ..Candidate::new(1)
-        },
-    ];
-    Config {
-        candidates,
-        ..Config::default()
-    }
+    let candidates = vec![Candidate::new(0), Candidate { backup: true, ..Candidate::new(1) }];
+    Config { candidates, ..Config::default() }
 }
 
 /// A session that begins on its backup, for want of anything better, leaves it when something better
@@ -104,13 +95,7 @@ fn with_backup() -> Config {
 fn a_backup_that_came_first_is_left() {
     for from in [Side::Client, Side::Server] {
         let mut config = WorldConfig::new(two_links()).transfer(from, 6 * MIB);
-        config.session.candidates = vec![
-            Candidate {
-                backup: true,
-                ..Candidate::new(0)
-            },
-            Candidate::new(1),
-        ];
+        config.session.candidates = vec![Candidate { backup: true, ..Candidate::new(0) }, Candidate::new(1)];
         let report = config
             .fault(ms(0), 1, Fault::Down)
             .fault(ms(1_000), 1, Fault::Up)
@@ -163,16 +148,9 @@ fn a_quota_is_kept() {
     let mut config = WorldConfig::new(two_links()).transfer(Side::Client, 8 * MIB);
     let candidates = vec![
         Candidate::new(0),
-        Candidate {
-            quota: Some(quota),
-            ..Candidate::new(1)
-        },
+        Candidate { quota: Some(quota), ..Candidate::new(1) },
     ];
-    config.session = Config {
-        candidates,
-        reinject: false,
-        ..Config::default()
-    };
+    config.session = Config { candidates, reinject: false, ..Config::default() };
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
@@ -189,15 +167,9 @@ fn a_quota_holds_for_downloads() {
     let mut config = WorldConfig::new(two_links()).transfer(Side::Server, 8 * MIB);
     let candidates = vec![
         Candidate::new(0),
-        Candidate {
-            quota: Some(quota),
-            ..Candidate::new(1)
-        },
+        Candidate { quota: Some(quota), ..Candidate::new(1) },
     ];
-    config.session = Config {
-        candidates,
-        ..Config::default()
-    };
+    config.session = Config { candidates, ..Config::default() };
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
@@ -225,12 +197,7 @@ fn carriers_are_opened_in_order() {
         ];
         let mut config = WorldConfig::new(links);
         config.session.opening = opening;
-        config.transfers = vec![Transfer {
-            from: Side::Client,
-            bytes: 2 * MIB,
-            at: ms(1_200),
-            read_rate: 0,
-        }];
+        config.transfers = vec![Transfer { from: Side::Client, bytes: 2 * MIB, at: ms(1_200), read_rate: 0 }];
         config.faults = faults
             .iter()
             .map(|(at, link, fault)| (ms(*at), *link, *fault))

@@ -6,19 +6,13 @@ use hawser_session::Notice;
 use hawser_session_sim::{Link, Report, Side, WorldConfig};
 
 fn narrow(link: Link) -> Link {
-    Link {
-        max_payload: 1_350,
-        ..link
-    }
+    Link { max_payload: 1_350, ..link }
 }
 
 /// A world whose handshakes fit short packets: those that do not are the business of what opens carriers
 /// (`hawser_experiments::conditions::long_packets_lost_handshake_completes`).
 fn world(links: Vec<Link>) -> WorldConfig {
-    WorldConfig {
-        flight: 1_100,
-        ..WorldConfig::new(links)
-    }
+    WorldConfig { flight: 1_100, ..WorldConfig::new(links) }
 }
 
 fn finished(report: &Report) -> f64 {

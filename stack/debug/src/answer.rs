@@ -90,11 +90,9 @@ impl Debugger {
         Ok(match command {
             Command::Go(step) => Answer::Stop(Box::new(self.go(step, pause)?)),
             Command::Packet(number) => Answer::Stop(Box::new(self.goto_packet(*number, pause)?)),
-            Command::Break {
-                what,
-                host,
-                condition,
-            } => Answer::Breakpoint(self.add(what.clone(), host.as_deref(), condition.clone())?),
+            Command::Break { what, host, condition } => {
+                Answer::Breakpoint(self.add(what.clone(), host.as_deref(), condition.clone())?)
+            }
             Command::Clear(Some(number)) if self.clear(*number) => Answer::Cleared(1),
             Command::Clear(Some(number)) => return Err(ObeyError::NoBreakpoint(*number)),
             Command::Clear(None) => Answer::Cleared(self.clear_all()),

@@ -147,15 +147,9 @@ pub(crate) fn line(
         Some((program.file(&name)?.1.to_owned(), *line))
     });
     let Some((file, line)) = found else {
-        return Err(BreakError::Line {
-            file: name,
-            line: wanted,
-        });
+        return Err(BreakError::Line { file: name, line: wanted });
     };
-    let what = What::Line {
-        file: Some(file),
-        line,
-    };
+    let what = What::Line { file: Some(file), line };
     Ok((what, Meant::Line(stops)))
 }
 

@@ -218,18 +218,11 @@ fn breakpoint(rest: &str) -> Result<Command, CommandError> {
                 file: Some(file.to_owned()).filter(|file| !file.is_empty()),
                 line: number(line, EXPECTED)?,
             },
-            None => What::Line {
-                file: None,
-                line: number(place, EXPECTED)?,
-            },
+            None => What::Line { file: None, line: number(place, EXPECTED)? },
         },
         _ => return Err(CommandError::Expected(EXPECTED)),
     };
-    Ok(Command::Break {
-        what,
-        host,
-        condition,
-    })
+    Ok(Command::Break { what, host, condition })
 }
 
 #[cfg(test)]

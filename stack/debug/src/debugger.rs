@@ -103,10 +103,7 @@ impl Current {
                 .tracer
                 .borrow_mut()
                 .event(&shown, &Filter::default(), &program.flows);
-            Event {
-                number: self.number,
-                ..event.expect("every event is wanted")
-            }
+            Event { number: self.number, ..event.expect("every event is wanted") }
         })
     }
 
@@ -237,11 +234,7 @@ impl Debugger {
             host: host.map(|host| self.programs[host].host.clone()),
             condition,
         };
-        self.breakpoints.push(Set {
-            shown: shown.clone(),
-            host,
-            meant,
-        });
+        self.breakpoints.push(Set { shown: shown.clone(), host, meant });
         Ok(shown)
     }
 

@@ -98,12 +98,7 @@ impl Debugger {
         if let Some(call) = depth.and_then(|depth| halted.calls.get(depth)) {
             variables.extend(halted.variables(module, call));
         }
-        Sight {
-            host,
-            halted,
-            variables,
-            this,
-        }
+        Sight { host, halted, variables, this }
     }
 
     /// The context of a host that is the other end of the event's, or else its first connection.
@@ -137,12 +132,7 @@ impl Debugger {
             variables.extend(whole(module, *id, Memory::Keyed));
             variables.len() - 1
         });
-        Sight {
-            host,
-            halted,
-            variables,
-            this,
-        }
+        Sight { host, halted, variables, this }
     }
 }
 

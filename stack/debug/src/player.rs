@@ -84,11 +84,9 @@ impl Queue {
         let queue = Arc::clone(&self.0);
         Box::new(move |sight| {
             let happening = match sight.fate {
-                Fate::Sent => Happening::Sent(Sent {
-                    from: sight.from,
-                    at: sight.at,
-                    frame: sight.frame.clone(),
-                }),
+                Fate::Sent => {
+                    Happening::Sent(Sent { from: sight.from, at: sight.at, frame: sight.frame.clone() })
+                }
                 // It is under way still.
                 Fate::Arrived | Fate::Forwarded => return,
                 Fate::Delivered | Fate::Lost(_) => Happening::Gone(sight.frame.number),
@@ -108,11 +106,7 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn new(run: Run, queue: Queue) -> Player {
-        Player {
-            run,
-            queue,
-            flying: BTreeMap::new(),
-        }
+        Player { run, queue, flying: BTreeMap::new() }
     }
 
     /// The next event; nothing when the run is over.

@@ -72,10 +72,10 @@ impl Cache {
         text: &str,
         sight: &Sight,
     ) -> Result<Arc<Ready>, PrintError> {
-        let visible = sight.variables.iter().map(|variable| Visible {
-            name: variable.name.clone(),
-            ty: variable.ty.clone(),
-        });
+        let visible = sight
+            .variables
+            .iter()
+            .map(|variable| Visible { name: variable.name.clone(), ty: variable.ty.clone() });
         let visible: Vec<Visible> = visible.collect();
         let key = format!("{} {text:?} {visible:?} {:?}", program.host, sight.this);
         if let Some(ready) = self.0.get(&key) {

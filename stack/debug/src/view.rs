@@ -165,11 +165,7 @@ impl Debugger {
                 let bytes = halted.bytes_of(&program.interpreter, &variable);
                 (variable.name, reader.value(&variable.ty, &bytes))
             });
-            scopes.push(Scope {
-                name: "locals".to_owned(),
-                context: None,
-                variables: locals.collect(),
-            });
+            scopes.push(Scope { name: "locals".to_owned(), context: None, variables: locals.collect() });
         }
         scopes.push(Scope {
             name: format!("event {}", current.event(program).event),
@@ -232,10 +228,7 @@ impl Debugger {
                         .collect(),
                 }
             });
-            HostView {
-                host: program.host.clone(),
-                contexts: contexts.collect(),
-            }
+            HostView { host: program.host.clone(), contexts: contexts.collect() }
         };
         self.known().into_iter().enumerate().map(of_host).collect()
     }
@@ -270,11 +263,8 @@ impl Debugger {
         let first = at.line.saturating_sub(around).max(1);
         let lines = text.lines().zip(1..).skip(first as usize - 1);
         let lines = lines.take_while(|(_, line)| *line <= at.line + around);
-        let lines = lines.map(|(text, line)| SourceLine {
-            line,
-            text: text.to_owned(),
-            is_current: line == at.line,
-        });
+        let lines =
+            lines.map(|(text, line)| SourceLine { line, text: text.to_owned(), is_current: line == at.line });
         (file.to_owned(), lines.collect())
     }
 }

@@ -83,11 +83,7 @@ impl Pair {
         ];
         let stack = |host: u8| {
             let addresses = vec![(address(host, 0).ip(), 24)];
-            let interface = InterfaceConfig {
-                addresses,
-                gateways: vec![],
-                mtu: 1500,
-            };
+            let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
             let mut config = StackConfig::new(interface, u64::from(host) + 1);
             config.merge = sums;
             Stack::new(Arc::new(Bulk::new()), config, ends[0].caps()).expect("a good configuration")

@@ -21,11 +21,7 @@ impl Cuts {
         let proven = module.offloads.iter().filter_map(|offload| {
             let cut = offload.proof.as_ref().ok()?.clone();
             let rules: Vec<u16> = offload.rules.iter().map(|rule| rule.0 as u16).collect();
-            (rules.len() <= MAX_RULES).then_some(Plan {
-                blueprint: offload.blueprint.0 as u16,
-                rules,
-                cut,
-            })
+            (rules.len() <= MAX_RULES).then_some(Plan { blueprint: offload.blueprint.0 as u16, rules, cut })
         });
         Cuts(proven.collect())
     }

@@ -27,10 +27,7 @@ pub(crate) struct Hasher {
 impl Hasher {
     /// One with this key.
     pub(crate) fn new(key: (u64, u64)) -> Hasher {
-        Hasher {
-            sip: SipHasher13::new_with_keys(key.0, key.1),
-            key,
-        }
+        Hasher { sip: SipHasher13::new_with_keys(key.0, key.1), key }
     }
 
     /// SipHash-1-3 of the id's used bytes.

@@ -234,13 +234,7 @@ fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
         let found_only = |p: &hawser_ir::Processor| matches!(p.when, When::Found(_));
         let runs_without = chain.processors.is_empty() || !chain.processors.iter().all(found_only);
         let creators = module.creators.get(index).cloned();
-        Ok(EventPlan {
-            bounds: chain.bounds,
-            size,
-            creates,
-            creators,
-            runs_without,
-        })
+        Ok(EventPlan { bounds: chain.bounds, size, creates, creators, runs_without })
     };
     module
         .events

@@ -113,11 +113,7 @@ fn a_packet_costs_no_allocation() {
         stack.send(Instant::from_nanos(1), handle, &[9; 10_000]),
         Ok(10_000)
     );
-    let mut wire = Mirror {
-        caps: caps(),
-        frame: frame(4000),
-        sent: 0,
-    };
+    let mut wire = Mirror { caps: caps(), frame: frame(4000), sent: 0 };
     let mut out = vec![0; 64 * 1024];
     let mut round = |nanos| {
         let now = Instant::from_nanos(nanos);

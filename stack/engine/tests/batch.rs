@@ -27,12 +27,7 @@ struct Tape {
 
 impl Tape {
     fn new(waiting: VecDeque<Vec<u8>>) -> Tape {
-        Tape {
-            caps: caps(),
-            waiting,
-            batch: vec![],
-            sent: vec![],
-        }
+        Tape { caps: caps(), waiting, batch: vec![], sent: vec![] }
     }
 }
 

@@ -594,11 +594,7 @@ fn a_configuration_that_cannot_work_is_rejected() {
     let limit = with(|c| c.limits.pending_packets = 3);
     assert_eq!(
         limit,
-        ConfigError::Limit {
-            name: "pending_packets",
-            value: 3,
-            min: 4
-        }
+        ConfigError::Limit { name: "pending_packets", value: 3, min: 4 }
     );
     let broken = Script::new().with(|module| module.chains.truncate(2));
     let broken = Stack::new(Arc::new(broken), config(0), &caps()).map(|_| ());

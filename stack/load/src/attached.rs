@@ -36,10 +36,7 @@ impl Attached {
     /// [`RunError::Memory`]: the two cannot share their memory.
     pub fn new(own: Arc<dyn Program>, changed: Interpreted) -> Result<Attached, RunError> {
         let (before, after) = (own.module(), changed.module());
-        let other = |what| RunError::Memory {
-            program: before.name.clone(),
-            what,
-        };
+        let other = |what| RunError::Memory { program: before.name.clone(), what };
         before.shares_memory_with(after).map_err(other)?;
         if !after.params.starts_with(&before.params) {
             return Err(other("params"));
@@ -62,13 +59,7 @@ impl Attached {
             .collect::<Option<_>>()
             .ok_or_else(|| other("asserts"))?;
         let builds = before.sent_blueprints();
-        Ok(Attached {
-            own,
-            changed,
-            differs,
-            builds,
-            asserts,
-        })
+        Ok(Attached { own, changed, differs, builds, asserts })
     }
 
     /// The events whose chains are interpreted, by name.

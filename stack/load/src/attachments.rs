@@ -131,18 +131,8 @@ impl Attachments {
     /// Nothing is attached to a program that begins to run.
     #[must_use]
     pub fn new(own: Arc<dyn Program>) -> Attachments {
-        let set = Arc::new(Set {
-            parts: Vec::new(),
-            program: own.clone(),
-        });
-        Attachments {
-            own,
-            now: Mutex::new(Now {
-                set,
-                changes: 0,
-                kept: VecDeque::new(),
-            }),
-        }
+        let set = Arc::new(Set { parts: Vec::new(), program: own.clone() });
+        Attachments { own, now: Mutex::new(Now { set, changes: 0, kept: VecDeque::new() }) }
     }
 
     /// The program without attachments.
@@ -321,14 +311,11 @@ impl Attachments {
         let set = match known {
             Some(known) => {
                 let texts = known.parts.iter().map(|part| part.text.clone());
-                let parts = wanted.into_iter().zip(texts).map(|(wanted, text)| Part {
-                    who: wanted.who,
-                    text,
-                });
-                Arc::new(Set {
-                    parts: parts.collect(),
-                    program: known.program.clone(),
-                })
+                let parts = wanted
+                    .into_iter()
+                    .zip(texts)
+                    .map(|(wanted, text)| Part { who: wanted.who, text });
+                Arc::new(Set { parts: parts.collect(), program: known.program.clone() })
             }
             None => Arc::new(self.make(&set, wanted)?),
         };
@@ -339,11 +326,7 @@ impl Attachments {
             .filter(is_new)
             .map(|part| part.text.warnings.as_str())
             .collect();
-        Ok(Next {
-            changes,
-            set,
-            warnings,
-        })
+        Ok(Next { changes, set, warnings })
     }
 
     /// Checks a list, as far as it is another one than the present.
@@ -363,10 +346,7 @@ impl Attachments {
                     Arc::new(self.check(&parts, &wanted)?)
                 }
             };
-            parts.push(Part {
-                who: wanted.who,
-                text,
-            });
+            parts.push(Part { who: wanted.who, text });
         }
         let program = match parts.last() {
             None => self.own.clone(),
@@ -378,9 +358,7 @@ impl Attachments {
     /// Checks a text with all those before it.
     fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, AttachError> {
         let own = self.own.module();
-        let Wanted {
-            name, text, settings, ..
-        } = wanted;
+        let Wanted { name, text, settings, .. } = wanted;
         let texts = before
             .iter()
             .map(|part| (&part.text.name, &part.text.text))
@@ -416,10 +394,8 @@ impl Attachments {
         }
         name_signals(&mut module.signals[signals..], name);
         let declared = &module.params[params..];
-        let set = parse_params(declared, &module.enums, settings).map_err(|error| AttachError::Setting {
-            name: name.clone(),
-            error,
-        })?;
+        let set = parse_params(declared, &module.enums, settings)
+            .map_err(|error| AttachError::Setting { name: name.clone(), error })?;
         let value = |param: &hawser_ir::Param| {
             set.iter()
                 .rfind(|(name, _)| *name == param.name)
@@ -428,24 +404,14 @@ impl Attachments {
         let params = declared.iter().map(value).collect();
         let module = Arc::new(module);
         let (name, text, settings) = (name.clone(), text.clone(), settings.clone());
-        Ok(Text {
-            name,
-            text,
-            settings,
-            params,
-            places,
-            module,
-            warnings,
-        })
+        Ok(Text { name, text, settings, params, places, module, warnings })
     }
 
     /// The program with its chains as in a module, and the values of the attachments' params.
     fn with(&self, module: &Arc<Module>, parts: &[Part]) -> Result<Arc<dyn Program>, AttachError> {
         let own = self.own.params();
         if own.len() != self.own.module().params.len() {
-            return Err(AttachError::HandWritten {
-                program: self.own.module().name.clone(),
-            });
+            return Err(AttachError::HandWritten { program: self.own.module().name.clone() });
         }
         let others = parts.iter().flat_map(|part| &part.text.params);
         let values = own.iter().chain(others).copied().collect();

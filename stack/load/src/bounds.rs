@@ -16,10 +16,7 @@ pub(crate) struct Before {
 
 impl Before {
     pub(crate) fn of(out: &RecordBuf) -> Before {
-        Before {
-            records: out.iter().count(),
-            bytes: out.bytes().len(),
-        }
+        Before { records: out.iter().count(), bytes: out.bytes().len() }
     }
 
     /// Whether what the chain of an event added keeps to the bounds of that chain.
@@ -57,37 +54,15 @@ mod tests {
         out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
         out.push(RecordKind::Notify, 0, &NotifyRec::zeroed(), &[]);
         let record_bytes = (out.bytes().len() - before.bytes) as u32;
-        let enough = Bounds {
-            records: 2,
-            record_bytes,
-            packets: 0,
-            raises: 1,
-            units: 0,
-            steps: 0,
-        };
+        let enough = Bounds { records: 2, record_bytes, packets: 0, raises: 1, units: 0, steps: 0 };
         let holds = |bounds: Bounds| {
-            let chain = Chain {
-                processors: Vec::new(),
-                bounds,
-                creates: None,
-                globals: Vec::new(),
-            };
-            before.is_within(
-                &Module {
-                    chains: vec![chain],
-                    ..Module::default()
-                },
-                0,
-                &out,
-            )
+            let chain = Chain { processors: Vec::new(), bounds, creates: None, globals: Vec::new() };
+            before.is_within(&Module { chains: vec![chain], ..Module::default() }, 0, &out)
         };
         assert!(holds(enough));
         for short in [
             Bounds { records: 1, ..enough },
-            Bounds {
-                record_bytes: enough.record_bytes - 1,
-                ..enough
-            },
+            Bounds { record_bytes: enough.record_bytes - 1, ..enough },
             Bounds { raises: 0, ..enough },
         ] {
             assert!(!holds(short), "{short:?}");

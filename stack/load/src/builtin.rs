@@ -42,14 +42,7 @@ pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
     let main = Path::new(texts.first()?.0);
     let loader = Memory::new(texts.iter().copied());
     Some(checked(match exchanged.map(|files| files.map(Path::new)) {
-        Some([part, other]) => compile_with(
-            &Instead {
-                loader: &loader,
-                part,
-                other,
-            },
-            main,
-        ),
+        Some([part, other]) => compile_with(&Instead { loader: &loader, part, other }, main),
         None => compile_with(&loader, main),
     }))
 }

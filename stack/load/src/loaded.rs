@@ -108,19 +108,11 @@ impl Loaded {
         let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
         let module = Arc::new(module.map_err(LoadError::Rejected)?);
         let code = Code::builtin(name).filter(|_| engine == Engine::Native);
-        Ok(Loaded {
-            module,
-            code,
-            own: None,
-        })
+        Ok(Loaded { module, code, own: None })
     }
 
     fn interpreted(module: Arc<Module>) -> Loaded {
-        Loaded {
-            module,
-            code: None,
-            own: None,
-        }
+        Loaded { module, code: None, own: None }
     }
 
     fn of_library(library: &Library) -> Loaded {
@@ -164,11 +156,7 @@ impl Loaded {
         let compilation = hawser_driver::attach(&self.module, &[(path, text)]);
         let module = checked(compilation).map_err(LoadError::Rejected)?;
         let own = self.own.clone().unwrap_or_else(|| self.module.clone());
-        Ok(Loaded {
-            module: Arc::new(module),
-            code: self.code.clone(),
-            own: Some(own),
-        })
+        Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
     }
 
     /// The program with the values of its params; those that `params` does not name keep their

@@ -67,10 +67,7 @@ impl Code {
             (program.abi, program.size as usize),
             (ABI, size_of::<RawProgram>())
         );
-        Some(Code {
-            table: Table(program),
-            library: None,
-        })
+        Some(Code { table: Table(program), library: None })
     }
 
     /// Code that lies in a library.
@@ -79,10 +76,7 @@ impl Code {
     /// `program` must be what the emitter of this very Hawser made of the module that the code is
     /// used with, and must lie in `library`.
     pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<Mapped>) -> Code {
-        Code {
-            table: Table(program),
-            library: Some(library),
-        }
+        Code { table: Table(program), library: Some(library) }
     }
 }
 
@@ -114,12 +108,7 @@ impl Native {
         }
         // The interpreter knows what means something at all, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
-        Ok(Native {
-            sizes: Sizes::of(&module)?,
-            module,
-            params,
-            code,
-        })
+        Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
     }
 }
 
@@ -193,11 +182,7 @@ impl Program for Native {
         let before = cfg!(debug_assertions).then(|| Before::of(out));
         let wanted = out.wanted();
         let span = out.room(chain.records).as_mut_ptr_range();
-        let mut records = Records {
-            at: span.start.cast(),
-            end: span.end.cast(),
-            wanted,
-        };
+        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
         // structures, as `Sizes::chain` and `Event::globals` have found; they do not overlap, being
         // borrowed exclusively; `globals` has an entry for each `GLOBAL` type that a processor which
@@ -222,11 +207,7 @@ impl Program for Native {
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         if !self.sizes.image(packet.blueprint, image) {
-            return Built {
-                len: 0,
-                trailer: 0,
-                csum: None,
-            };
+            return Built { len: 0, trailer: 0, csum: None };
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
         // SAFETY: the image is aligned and as large as the blueprint's structure; the header has the
@@ -301,13 +282,7 @@ impl<'a> Views<'a> {
 }
 
 fn no_icmp() -> &'static Icmp {
-    static NOTHING: Icmp = Icmp {
-        kind: 0,
-        mtu: 0,
-        icmp_type: 0,
-        icmp_code: 0,
-        pad: [0; 6],
-    };
+    static NOTHING: Icmp = Icmp { kind: 0, mtu: 0, icmp_type: 0, icmp_code: 0, pad: [0; 6] };
     &NOTHING
 }
 

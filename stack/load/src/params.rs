@@ -99,10 +99,7 @@ fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(Stri
     let (name, text) = split(setting)?;
     let Some(param) = params.iter().find(|p| p.name == name) else {
         let known = params.iter().map(|p| p.name.clone()).collect();
-        return Err(ParamError::Unknown {
-            name: name.into(),
-            known,
-        });
+        return Err(ParamError::Unknown { name: name.into(), known });
     };
     if let Ty::Enum { index, .. } = param.ty
         && let Some(names) = enums.get(index as usize)
@@ -117,21 +114,14 @@ fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(Stri
         _ => (Kind::Number, "a number"),
     };
     if kind != expected {
-        return Err(ParamError::Kind {
-            name: name.into(),
-            text: text.into(),
-            expected: wanted,
-        });
+        return Err(ParamError::Kind { name: name.into(), text: text.into(), expected: wanted });
     }
     let width = param
         .ty
         .width()
         .map_or(64, |(bits, signed)| u32::from(bits) - u32::from(signed));
     if u64::BITS - value.leading_zeros() > width {
-        return Err(ParamError::Range {
-            name: name.into(),
-            text: text.into(),
-        });
+        return Err(ParamError::Range { name: name.into(), text: text.into() });
     }
     Ok((name.into(), value))
 }
@@ -177,17 +167,13 @@ fn literal(name: &str, text: &str) -> Result<(Kind, u64), ParamError> {
     let well_formed = digits.starts_with(|c: char| c.is_digit(radix))
         && digits.chars().all(|c| c.is_digit(radix) || c == '_');
     if !well_formed {
-        return Err(ParamError::Value {
-            name: name.into(),
-            text: text.into(),
-        });
+        return Err(ParamError::Value { name: name.into(), text: text.into() });
     }
     let value = u64::from_str_radix(&digits.replace('_', ""), radix).ok();
     let scaled = value.and_then(|value| value.checked_mul(unit));
-    scaled.map(|v| (kind, v)).ok_or_else(|| ParamError::Range {
-        name: name.into(),
-        text: text.into(),
-    })
+    scaled
+        .map(|v| (kind, v))
+        .ok_or_else(|| ParamError::Range { name: name.into(), text: text.into() })
 }
 
 #[cfg(test)]
@@ -219,11 +205,7 @@ mod tests {
 
     #[test]
     fn settings_fit_their_params() {
-        let param = |name: &str, ty| hawser_ir::Param {
-            name: name.into(),
-            ty,
-            default: 0,
-        };
+        let param = |name: &str, ty| hawser_ir::Param { name: name.into(), ty, default: 0 };
         let params = vec![
             param("RTO", Ty::Duration),
             param("ACKS", Ty::uint(8)),
@@ -249,22 +231,11 @@ mod tests {
 
     #[test]
     fn a_param_of_an_enum_takes_a_variant_or_its_number() {
-        let ty = Ty::Enum {
-            index: 0,
-            bits: 3,
-            signed: false,
-        };
+        let ty = Ty::Enum { index: 0, bits: 3, signed: false };
         let variants = vec![(0, "SLOW".to_owned()), (5, "FAST".to_owned())];
         let module = hawser_ir::Module {
-            params: vec![hawser_ir::Param {
-                name: "MODE".into(),
-                ty,
-                default: 0,
-            }],
-            enums: vec![hawser_ir::EnumNames {
-                name: "mode_t".into(),
-                variants,
-            }],
+            params: vec![hawser_ir::Param { name: "MODE".into(), ty, default: 0 }],
+            enums: vec![hawser_ir::EnumNames { name: "mode_t".into(), variants }],
             ..hawser_ir::Module::default()
         };
         for (setting, value) in [("MODE=FAST", 5), ("MODE = SLOW", 0), ("MODE=5", 5)] {
@@ -284,10 +255,7 @@ mod tests {
 
     #[test]
     fn a_malformed_setting_is_refused() {
-        let value = |text: &str| ParamError::Value {
-            name: "X".into(),
-            text: text.into(),
-        };
+        let value = |text: &str| ParamError::Value { name: "X".into(), text: text.into() };
         assert_eq!(parse_param("X"), Err(ParamError::Form("X".into())));
         assert_eq!(parse_param("=3"), Err(ParamError::Form("=3".into())));
         for text in ["", "ms", "-1", "+1", "1.5s", "10 ms", "0x", "_1", "1h", "fast"] {
@@ -296,10 +264,7 @@ mod tests {
         for text in ["18446744073709551616", "18446744073710ms"] {
             assert_eq!(
                 parse_param(&format!("X={text}")),
-                Err(ParamError::Range {
-                    name: "X".into(),
-                    text: text.into()
-                }),
+                Err(ParamError::Range { name: "X".into(), text: text.into() }),
                 "{text}"
             );
         }

@@ -14,10 +14,7 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
         (module.reads_sub && !has_numbers(module))
             .then(|| "it reads op.sub, which only `connect`, `open`, `message` and `call` have".to_owned())
     })?;
-    Some(Unsupported {
-        program: module.name.clone(),
-        what,
-    })
+    Some(Unsupported { program: module.name.clone(), what })
 }
 
 /// Whether its connections, streams or messages are numbered by `op.sub`.

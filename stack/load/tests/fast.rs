@@ -111,11 +111,7 @@ impl Harness {
         let module = program.module();
         let context = vec![0; module.context_size(ContextId(0))];
         let scratch = vec![0; module.scratch.map_or(0, |id| module.structure(id).size as usize)];
-        Harness {
-            program,
-            globals: vec![context],
-            scratch,
-        }
+        Harness { program, globals: vec![context], scratch }
     }
 
     /// Where a field of `cc_t` lies in the context.
@@ -143,11 +139,7 @@ impl Harness {
     fn notify(&mut self, observed: Observed) -> u64 {
         let module = self.program.module();
         let mut event = vec![0; module.event_size(EventId(0))];
-        let header = EventHeader {
-            event: 0,
-            now: observed.now,
-            ..event_header(&event)
-        };
+        let header = EventHeader { event: 0, now: observed.now, ..event_header(&event) };
         set_event_header(&mut event, &header);
         let body = module.events[0].body;
         for (name, value) in [
@@ -163,12 +155,7 @@ impl Harness {
         }
         self.scratch.fill(0);
         let (globals, scratch) = (&mut self.globals, &mut self.scratch);
-        let mut regions = Regions {
-            keyed: None,
-            fresh: None,
-            globals,
-            scratch,
-        };
+        let mut regions = Regions { keyed: None, fresh: None, globals, scratch };
         self.program
             .react(&mut event, &mut regions, &mut RecordBuf::default());
         self.field("cwnd")
@@ -276,10 +263,7 @@ fn all(engine: Engine, seeds: u64) {
     for seed in 0..seeds {
         let params = match seed % 2 {
             0 => FastParams::default(),
-            _ => FastParams {
-                alpha: 1 + seed as u16 * 7,
-                gamma: (1 + seed * 13 % 100) as u8,
-            },
+            _ => FastParams { alpha: 1 + seed as u16 * 7, gamma: (1 + seed * 13 % 100) as u8 },
         };
         let (more, window) = compare(engine, seed, params);
         settled += more;

@@ -79,12 +79,10 @@ impl Fronted {
                 None
             };
             match chains {
-                Some((chains, scratch)) => self.log.push(Logged {
-                    frame,
-                    at: now,
-                    chains: Some(chains),
-                    scratch,
-                }),
+                Some((chains, scratch)) => {
+                    self.log
+                        .push(Logged { frame, at: now, chains: Some(chains), scratch })
+                }
                 None => self.passed.push(frame),
             }
         }
@@ -92,10 +90,7 @@ impl Fronted {
 
     /// Runs the chains of a frame's first events; none where its first one cannot run here.
     fn run(&mut self, now: Instant, frame: &[u8]) -> Option<(Vec<RanChain>, Vec<u64>)> {
-        let received = RxFrame {
-            head: frame,
-            ..no_frame()
-        };
+        let received = RxFrame { head: frame, ..no_frame() };
         let Ingress::Packet { mut net, head, .. } = self.interface.ingress(now, &received) else {
             return None;
         };
@@ -223,14 +218,7 @@ impl Fronted {
         let outcome = self.program.react(event, &mut regions, &mut records);
         let fresh: &[u8] = bytemuck::cast_slice(&fresh);
         let fresh = fresh[..size].to_vec();
-        Some((
-            keyed,
-            RanChain {
-                outcome,
-                records,
-                fresh,
-            },
-        ))
+        Some((keyed, RanChain { outcome, records, fresh }))
     }
 }
 
@@ -274,10 +262,7 @@ impl Wire for Fronted {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame {
-            head: &self.batch[i].frame,
-            ..no_frame()
-        }
+        RxFrame { head: &self.batch[i].frame, ..no_frame() }
     }
 
     fn release(&mut self) {
@@ -291,11 +276,7 @@ impl Wire for Fronted {
     fn ran(&self, i: usize) -> Option<Ran<'_>> {
         let logged = &self.batch[i];
         let chains = logged.chains.as_deref()?;
-        Some(Ran {
-            at: logged.at,
-            chains,
-            scratch: bytemuck::cast_slice(&logged.scratch),
-        })
+        Some(Ran { at: logged.at, chains, scratch: bytemuck::cast_slice(&logged.scratch) })
     }
 
     fn front(&mut self) -> Option<&mut dyn Front> {
@@ -315,11 +296,7 @@ impl Front for Fronted {
         }
         let mut bytes = vec![0; context.bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut bytes)[..context.bytes.len()].copy_from_slice(context.bytes);
-        let lent = Context {
-            kind: context.kind,
-            ids: context.ids.to_vec(),
-            bytes,
-        };
+        let lent = Context { kind: context.kind, ids: context.ids.to_vec(), bytes };
         self.contexts.insert(context.number, lent);
     }
 
@@ -499,9 +476,7 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) -> [u64; 2] {
         if hosts[0].sent == 60_000 && hosts[0].received.len() == 20_000 && !hosts[0].closed {
             // Awake, for the request.
             hosts[0].wire.arrive(now);
-            let Host {
-                stack, wire, is_lent, ..
-            } = &mut hosts[0];
+            let Host { stack, wire, is_lent, .. } = &mut hosts[0];
             if std::mem::take(is_lent) {
                 stack.take_back(now, wire).expect("a cable does not fail");
             }

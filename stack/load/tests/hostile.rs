@@ -71,11 +71,7 @@ fn seeds(program: &dyn Program, noise: &mut Noise) -> Vec<Vec<u8>> {
         (packet.blueprint, packet.data_at) = (i as u16, blueprint.data_at.unwrap_or(u32::MAX));
         packet.net = net(noise, 0);
         let mut header = vec![0; blueprint.max_len as usize];
-        let segment = Segment {
-            index: 0,
-            count: 1,
-            len: 3,
-        };
+        let segment = Segment { index: 0, count: 1, len: 3 };
         let built = program.build(&packet, &mut image, segment, &mut header);
         assert!(built.len <= header.len());
         header.truncate(built.len);
@@ -197,12 +193,7 @@ impl Memory {
         let fresh = creates
             .filter(|_| keyed.is_none())
             .map(|id| noise(size(id.0 as usize)));
-        Memory {
-            keyed,
-            fresh,
-            globals,
-            scratch,
-        }
+        Memory { keyed, fresh, globals, scratch }
     }
 
     fn regions(&mut self) -> Regions<'_> {
@@ -246,11 +237,7 @@ fn react(program: &dyn Program, event: &mut [u8], noise: &mut Noise, records: &m
         let mut image = record.tail::<PacketRec>()[..packet.bytes as usize].to_vec();
         let mut header = vec![0; module.blueprints[usize::from(packet.blueprint)].max_len as usize];
         for index in 0..3 {
-            let segment = Segment {
-                index,
-                count: 3,
-                len: 100,
-            };
+            let segment = Segment { index, count: 3, len: 100 };
             let built = program.build(&packet, &mut image, segment, &mut header);
             assert!(built.len <= header.len());
         }

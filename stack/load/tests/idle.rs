@@ -63,11 +63,7 @@ fn stack(host: u8, end: &Cable) -> Stack {
     let module = hawser_load::builtin("tcp").expect("it comes with Hawser");
     let program = Interpreted::new(module.unwrap_or_else(|rejected| panic!("{rejected}")), &[]);
     let addresses = vec![(address(host, 0).ip(), 24)];
-    let interface = InterfaceConfig {
-        addresses,
-        gateways: vec![],
-        mtu: 1500,
-    };
+    let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
     let mut config = StackConfig::new(interface, u64::from(host));
     config.ephemeral = 1024..=65_535;
     Stack::new(

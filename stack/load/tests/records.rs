@@ -171,13 +171,7 @@ impl Bench {
             let records = event.records.iter().map(of_record).collect();
             log.lock().push((event_header(event.event).event, records));
         })));
-        Bench {
-            stack,
-            end,
-            seen,
-            loaded,
-            globals,
-        }
+        Bench { stack, end, seen, loaded, globals }
     }
 
     fn packet(&mut self, now_ms: u64, port: u16, what: u8) {

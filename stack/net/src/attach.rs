@@ -30,22 +30,14 @@ impl OnBus {
     /// What is attached, and will be, to the program that these attachments belong to.
     #[must_use]
     pub fn new(attachments: Arc<Attachments>) -> OnBus {
-        OnBus {
-            attachments,
-            leaving: Arc::default(),
-        }
+        OnBus { attachments, leaving: Arc::default() }
     }
 }
 
 impl Attachable for OnBus {
     fn prepare(&self, change: Change<'_>) -> Result<(hawser_bus::Step, String), Refusal> {
         let next = match change {
-            Change::Attach {
-                name,
-                text,
-                params,
-                who,
-            } => self.attachments.attach(name, text, params, who),
+            Change::Attach { name, text, params, who } => self.attachments.attach(name, text, params, who),
             Change::Detach { name, .. } => self.attachments.detach(name),
         }
         .map_err(Refusal::unable)?;
@@ -56,9 +48,7 @@ impl Attachable for OnBus {
     }
 
     fn attachments(&self) -> Vec<Attachment> {
-        let shown = |Installed {
-                         name, who, places, ..
-                     }| Attachment { name, who, places };
+        let shown = |Installed { name, who, places, .. }| Attachment { name, who, places };
         self.attachments.list().into_iter().map(shown).collect()
     }
 
@@ -96,13 +86,6 @@ impl Attachable for OnBus {
 
 /// Detaches one; false where something else came in between.
 fn detach(bus: &Bus, source: SourceId, name: &str, why: &str) -> Result<bool, BusError> {
-    let subscriber = bus.join(
-        HAWSER,
-        Rights {
-            attach: true,
-            ..Rights::observer()
-        },
-        0,
-    )?;
+    let subscriber = bus.join(HAWSER, Rights { attach: true, ..Rights::observer() }, 0)?;
     Ok(subscriber.detach(source, name, why)?.wait(TIMEOUT)?.is_ok())
 }

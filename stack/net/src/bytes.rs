@@ -76,11 +76,7 @@ impl Endpoint {
 
     /// A connection came to a listener, or a stream to a connection.
     pub(crate) fn note_accepted(&mut self, parent: Handle, child: Handle) {
-        let state = State {
-            connected: true,
-            parent: Some(parent),
-            ..State::default()
-        };
+        let state = State { connected: true, parent: Some(parent), ..State::default() };
         self.connections.insert(child, state);
         let Some(state) = self.connections.get_mut(&parent) else {
             return;

@@ -213,15 +213,7 @@ impl Endpoint {
     /// What is wrong with it, as `hawser check` reports it; the program goes on as it was.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), ChangeError> {
         let next = self.attachments.attach(name, text, &[], APPLICATION)?;
-        self.go_on(
-            next,
-            Change::Attach {
-                name,
-                text,
-                params: &[],
-                who: APPLICATION,
-            },
-        )?;
+        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })?;
         Ok(())
     }
 
@@ -299,10 +291,7 @@ impl Endpoint {
         let opened = self.stack.listen_with(now, local, backlog, options.pairs());
         log::opened("listen", local, &opened);
         let handle = opened.map_err(error_of_request)?;
-        let state = State {
-            backlog: Some(backlog),
-            ..State::default()
-        };
+        let state = State { backlog: Some(backlog), ..State::default() };
         self.connections.insert(handle, state);
         Ok(handle)
     }
@@ -506,10 +495,7 @@ impl Endpoint {
         let handle = opened
             .map_err(error_of_request)?
             .ok_or(io::ErrorKind::WouldBlock)?;
-        let state = State {
-            connected: true,
-            ..State::default()
-        };
+        let state = State { connected: true, ..State::default() };
         self.connections.insert(handle, state);
         self.wrote = Some(now);
         Ok(handle)

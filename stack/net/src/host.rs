@@ -112,10 +112,7 @@ impl Setup {
     /// A stack at a UDP socket of the host, and no faults.
     #[must_use]
     pub fn at_socket(at: SocketAddr) -> Setup {
-        Setup {
-            addresses: Vec::new(),
-            ..Setup::new(DeviceSpec::Udp(at), (at.ip(), 0))
-        }
+        Setup { addresses: Vec::new(), ..Setup::new(DeviceSpec::Udp(at), (at.ip(), 0)) }
     }
 
     /// A stack with one address on a device, and no faults.
@@ -183,11 +180,7 @@ pub fn open_shards(
     }
     let [a, b, c, d, e, f, g, h, ..] = random_seed()?;
     let keys = [[a, b, c, d], [e, f, g, h]].map(|key| u32::from_ne_bytes(key) | 1);
-    let steering = (0..count).map(|index| Steering {
-        shards: count,
-        index,
-        keys,
-    });
+    let steering = (0..count).map(|index| Steering { shards: count, index, keys });
     let steering: Vec<Steering> = steering.collect();
     let (queues, place) = open_device(&**program, setup, &steering)?;
     let seed = random_seed()?;
@@ -265,9 +258,7 @@ fn open_device(
     };
     let mut queues = match &setup.device {
         DeviceSpec::Tun(name) => {
-            let options = TunOptions {
-                offload: setup.offload && setup.faults.is_none(),
-            };
+            let options = TunOptions { offload: setup.offload && setup.faults.is_none() };
             let wires = TunWire::open_queues(name, options, count).map_err(device_error)?;
             configure(wires.first().map(TunWire::name), setup)?;
             boxed(wires, setup)

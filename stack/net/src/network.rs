@@ -87,10 +87,7 @@ impl Network {
             completion_wakers: CompletionWakers::default(),
             dead: None,
         };
-        let shared = Arc::new(Shared {
-            inner: Mutex::new(inner),
-            kick: Notify::new(),
-        });
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });
         tokio::spawn(drive(Arc::downgrade(&shared), fd, bell));
         Ok(Network { shared })
     }
@@ -109,10 +106,7 @@ impl Network {
     /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
     /// program does not take.
     pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
-        let mut stream = Stream {
-            shared: self.shared.clone(),
-            handle: self.begin(remote, options)?,
-        };
+        let mut stream = Stream { shared: self.shared.clone(), handle: self.begin(remote, options)? };
         let connection = stream.handle;
         let open = |cx: &mut Context<'_>| stream.attempt(cx, Side::Write, Endpoint::byte_stream);
         let handle = std::future::poll_fn(open).await?;
@@ -155,10 +149,7 @@ impl Network {
             .alive()?
             .endpoint
             .listen_with(local, backlog, options)?;
-        Ok(Listener {
-            shared: self.shared.clone(),
-            handle,
-        })
+        Ok(Listener { shared: self.shared.clone(), handle })
     }
 
     /// Gives the stack and the time to who wants to observe it.
@@ -190,15 +181,7 @@ impl Network {
     pub fn attach(&self, name: &str, text: &str) -> Result<(), ChangeError> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
         let next = attachments.attach(name, text, &[], APPLICATION)?;
-        self.go_on(
-            next,
-            Change::Attach {
-                name,
-                text,
-                params: &[],
-                who: APPLICATION,
-            },
-        )
+        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
     }
 
     /// Takes an attachment off again, as [`Endpoint::detach`].
@@ -415,11 +398,7 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
         let waiting = inner.message_wakers.remove(&key).into_iter().flatten();
         waiting.for_each(Waker::wake);
     }
-    let Inner {
-        endpoint,
-        completion_wakers,
-        ..
-    } = &mut *inner;
+    let Inner { endpoint, completion_wakers, .. } = &mut *inner;
     completion_wakers.wake(endpoint);
     if busy {
         return Ok(Next::Again);
@@ -476,10 +455,7 @@ impl Stream {
     /// Watches the connection's state variables while something else owns the stream.
     #[must_use]
     pub fn probe(&self) -> Probe {
-        Probe {
-            shared: Arc::downgrade(&self.shared),
-            handle: self.handle,
-        }
+        Probe { shared: Arc::downgrade(&self.shared), handle: self.handle }
     }
 
     /// Small pieces leave at once (TCP: no Nagle).
@@ -733,10 +709,7 @@ impl Listener {
     /// Why the listener failed.
     pub async fn accept(&self) -> io::Result<Stream> {
         let handle = self.next(Endpoint::accept_stream).await?;
-        Ok(Stream {
-            shared: self.shared.clone(),
-            handle,
-        })
+        Ok(Stream { shared: self.shared.clone(), handle })
     }
 
     /// What `accept` takes next.

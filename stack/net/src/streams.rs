@@ -32,10 +32,8 @@ impl Network {
     /// # Errors
     /// As [`Network::connect_with`].
     pub async fn connection_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Connection> {
-        let connection = Connection {
-            shared: Arc::clone(&self.shared),
-            handle: self.begin(remote, options)?,
-        };
+        let connection =
+            Connection { shared: Arc::clone(&self.shared), handle: self.begin(remote, options)? };
         connected(&self.shared, connection.handle).await?;
         Ok(connection)
     }
@@ -48,10 +46,7 @@ impl Listener {
     /// Why the listener failed.
     pub async fn accept_connection(&self) -> io::Result<Connection> {
         let handle = self.next(Endpoint::accept).await?;
-        Ok(Connection {
-            shared: Arc::clone(&self.shared),
-            handle,
-        })
+        Ok(Connection { shared: Arc::clone(&self.shared), handle })
     }
 }
 
@@ -141,10 +136,7 @@ impl Connection {
     }
 
     fn stream(&self, handle: Handle) -> Arc<Stream> {
-        Arc::new(Stream {
-            shared: Arc::clone(&self.shared),
-            handle,
-        })
+        Arc::new(Stream { shared: Arc::clone(&self.shared), handle })
     }
 
     /// The far end.

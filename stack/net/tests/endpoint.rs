@@ -43,11 +43,7 @@ impl Pair {
         let mut ends = [0u8, 1].map(|end| {
             let device = devices[usize::from(end)].take().expect("one for each");
             let addresses = vec![(address(end).ip(), 24)];
-            let interface = InterfaceConfig {
-                addresses,
-                gateways: vec![],
-                mtu: 1500,
-            };
+            let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
             let program = Loaded::open("tcp", None)
                 .expect("it comes with Hawser")
                 .with(&[])
@@ -61,12 +57,7 @@ impl Pair {
         });
         let listener = ends[1].listen(address(1), backlog).expect("a listener");
         let [broken, _] = broken;
-        Pair {
-            clock,
-            ends,
-            listener,
-            broken,
-        }
+        Pair { clock, ends, listener, broken }
     }
 
     /// Lets both do what is due now.

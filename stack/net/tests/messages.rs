@@ -256,10 +256,7 @@ fn what_is_too_long_or_empty_is_refused_here_with_its_size() {
 /// The program's own limit is the program's word.
 #[test]
 fn what_is_too_long_for_the_program_is_refused() {
-    let long = MessageOptions {
-        size: 4_000_000,
-        ..MessageOptions::default()
-    };
+    let long = MessageOptions { size: 4_000_000, ..MessageOptions::default() };
     let mut pair = Pair::new("homa", &[long.clone(), long]);
     let (errno, text) = errno(pair.try_call(&vec![1; 1_000_001]));
     assert_eq!(
@@ -270,10 +267,7 @@ fn what_is_too_long_for_the_program_is_refused() {
 
 #[test]
 fn a_peer_that_takes_less_refuses_ends_the_connection_and_answers_the_next_call_on_another() {
-    let small = MessageOptions {
-        size: 1_000,
-        ..MessageOptions::default()
-    };
+    let small = MessageOptions { size: 1_000, ..MessageOptions::default() };
     for program in OF_STREAMS {
         let mut pair = Pair::new(program, &[MessageOptions::default(), small.clone()]);
         let call = pair.call(&[7; 100_000]);
@@ -357,14 +351,8 @@ fn a_canceled_call_ends_at_once_and_one_that_nobody_serves_yet_is_withdrawn() {
 
 #[test]
 fn calls_and_requests_are_bounded_and_all_are_answered_in_the_end() {
-    let client = MessageOptions {
-        calls: 20,
-        ..MessageOptions::default()
-    };
-    let server = MessageOptions {
-        requests: 4,
-        ..MessageOptions::default()
-    };
+    let client = MessageOptions { calls: 20, ..MessageOptions::default() };
+    let server = MessageOptions { requests: 4, ..MessageOptions::default() };
     for program in OF_STREAMS {
         let mut pair = Pair::new(program, &[client.clone(), server.clone()]);
         let mut calls: Vec<Call> = (0..20).map(|n| pair.call(&message(n, 2_000))).collect();
@@ -390,10 +378,7 @@ fn calls_and_requests_are_bounded_and_all_are_answered_in_the_end() {
 /// What comes beyond the limit is given back unread, and comes again.
 #[test]
 fn requests_beyond_the_limit_of_a_program_of_calls_come_again() {
-    let server = MessageOptions {
-        requests: 4,
-        ..MessageOptions::default()
-    };
+    let server = MessageOptions { requests: 4, ..MessageOptions::default() };
     let mut pair = Pair::new("homa", &[MessageOptions::default(), server]);
     let calls: Vec<Call> = (0..8).map(|n| pair.call(&message(n, 2_000))).collect();
     let mut seen = Vec::new();
@@ -545,10 +530,7 @@ fn a_length_beyond_the_limit_takes_no_memory_and_ends_the_connection() {
 
 #[test]
 fn a_peer_that_stops_within_a_message_is_reset_and_an_idle_one_is_closed() {
-    let options = MessageOptions {
-        idle: Duration::from_secs(10),
-        ..MessageOptions::default()
-    };
+    let options = MessageOptions { idle: Duration::from_secs(10), ..MessageOptions::default() };
     let mut pair = Pair::new("tcp", &[options.clone(), options]);
     let (within, idle) = (stream(&mut pair), stream(&mut pair));
     write(&mut pair, within, &frame(1, 7, b"hello")[..14]);
@@ -598,10 +580,7 @@ fn a_peer_that_does_not_read_its_replies_is_not_read_from() {
 
 #[test]
 fn connections_are_bounded_and_an_idle_one_makes_room() {
-    let options = MessageOptions {
-        connections: 3,
-        ..MessageOptions::default()
-    };
+    let options = MessageOptions { connections: 3, ..MessageOptions::default() };
     let mut pair = Pair::new("tcp", &[MessageOptions::default(), options]);
     let busy: Vec<Handle> = (0..2)
         .map(|_| {
@@ -685,10 +664,7 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 #[tokio::test]
 async fn tasks_call_at_once_and_each_gets_its_reply() {
     // Fewer calls at a time than tasks: the others wait for room.
-    let options = MessageOptions {
-        calls: 7,
-        ..MessageOptions::default()
-    };
+    let options = MessageOptions { calls: 7, ..MessageOptions::default() };
     for program in PROGRAMS {
         let ([client, server], _networks) = sockets(program, &options).await;
         assert_eq!(server.local(), Some(address(1, 7000)));
@@ -721,10 +697,7 @@ async fn tasks_call_at_once_and_each_gets_its_reply() {
 
 #[tokio::test]
 async fn a_call_that_is_dropped_or_canceled_is_over_and_frees_its_place() {
-    let options = MessageOptions {
-        calls: 1,
-        ..MessageOptions::default()
-    };
+    let options = MessageOptions { calls: 1, ..MessageOptions::default() };
     for program in ["homa", "tcp"] {
         let ([client, server], _networks) = sockets(program, &options).await;
         let peer = address(1, 7000);

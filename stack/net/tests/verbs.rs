@@ -42,11 +42,7 @@ async fn hosts(program: &str) -> ([Host; 2], Arc<AtomicBool>) {
     let address = |host: u8| IpAddr::V4(Ipv4Addr::new(10, 0, 0, host + 1));
     let networks = [0u8, 1].map(|host| {
         let device = devices[usize::from(host)].take().expect("one for each");
-        let interface = InterfaceConfig {
-            addresses: vec![(address(host), 24)],
-            gateways: vec![],
-            mtu: 1500,
-        };
+        let interface = InterfaceConfig { addresses: vec![(address(host), 24)], gateways: vec![], mtu: 1500 };
         let program = Loaded::open(program, None).unwrap_or_else(|error| panic!("{error}"));
         let program = program.with(&[]).expect("a program");
         let config = StackConfig::new(interface, u64::from(host));
@@ -67,12 +63,7 @@ async fn hosts(program: &str) -> ([Host; 2], Arc<AtomicBool>) {
                 Ok((queue, pair, verbs.register(domain, 10_000, Access::ALL)?))
             })
             .expect("it has verbs");
-        Host {
-            network,
-            queue,
-            pair,
-            memory,
-        }
+        Host { network, queue, pair, memory }
     });
     for (host, peer) in [(0, 1), (1, 0)] {
         let connection = Connection {

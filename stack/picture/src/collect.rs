@@ -102,10 +102,8 @@ impl Collector {
             addresses.into_iter().map(move |(address, _)| (address, number))
         });
         let owners = addresses.collect();
-        let flows = pairs(scenario).map(|(_, from, to)| Flow {
-            name: format!("{from} to {to}"),
-            hosts: [number(from), number(to)],
-        });
+        let flows = pairs(scenario)
+            .map(|(_, from, to)| Flow { name: format!("{from} to {to}"), hosts: [number(from), number(to)] });
         let of_pairs = pairs(scenario)
             .map(|(flow, from, to)| (flow, from.clone(), to.clone()))
             .collect();
@@ -209,11 +207,7 @@ fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
             series.push(after, 0);
         }
     }
-    Some(Queue {
-        name: format!("{} to {}", link.from, link.to),
-        points,
-        mean,
-    })
+    Some(Queue { name: format!("{} to {}", link.from, link.to), points, mean })
 }
 
 impl Collected {
@@ -310,11 +304,7 @@ impl Collected {
                 self.timer(host, name.clone(), &before, at, end);
             }
             if let (true, Some((_, Value::Time(deadline)))) = (starts, argument("deadline")) {
-                let running = Running {
-                    since: at,
-                    deadline: *deadline,
-                    flow: event.flow,
-                };
+                let running = Running { since: at, deadline: *deadline, flow: event.flow };
                 self.timers.insert(key, running);
             }
         }

@@ -20,11 +20,7 @@ pub(crate) fn types(module: &Module) -> Vec<SignalType> {
             Ty::Time | Ty::Timer => "time",
             _ => "number",
         };
-        SignalField {
-            name: field.name.clone(),
-            kind,
-            labels,
-        }
+        SignalField { name: field.name.clone(), kind, labels }
     };
     let signals = module.signals.iter().map(|(name, body)| {
         let fields = &module.structure(*body).fields;

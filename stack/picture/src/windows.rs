@@ -107,12 +107,7 @@ fn of_sender(picture: &Picture, number: usize, flow: usize, host: usize) -> Vec<
             (name, above(base, shift, width, sent.unit(width)))
         });
         for (name, points) in widths.chain(edges) {
-            windows.push(Window {
-                host,
-                flow,
-                name,
-                points: series(points),
-            });
+            windows.push(Window { host, flow, name, points: series(points) });
         }
     }
     windows
@@ -169,12 +164,7 @@ struct Sent {
 impl Sent {
     /// Nothing where the host sent no payload.
     fn of(picture: &Picture, number: usize, flow: usize, host: usize) -> Option<Sent> {
-        let mut sent = Sent {
-            first: 0,
-            lowest: u64::MAX,
-            highest: Vec::new(),
-            payload: 0,
-        };
+        let mut sent = Sent { first: 0, lowest: u64::MAX, highest: Vec::new(), payload: 0 };
         let numbers = picture.numbers(flow, number).into_iter();
         let mut mine = numbers.filter(|(packet, _)| packet.from == host).peekable();
         sent.first = first_of(mine.peek()?.0.number(number)?);
@@ -249,10 +239,7 @@ mod tests {
             numbers: vec![(0, *number)],
             payload: 100,
         };
-        let flow = Flow {
-            name: "bulk".to_owned(),
-            hosts: [0, 1],
-        };
+        let flow = Flow { name: "bulk".to_owned(), hosts: [0, 1] };
         Picture {
             hosts: vec!["a".to_owned(), "b".to_owned()],
             flows: vec![flow],

@@ -84,19 +84,13 @@ pub fn counter_meaning(counter: &str) -> Option<&'static str> {
 /// # Errors
 /// The file, the key, and what was expected.
 pub fn load(path: &Path) -> Result<Scenario, LoadError> {
-    let text = files::given(path, files::DOCUMENT_MAX).map_err(|error| LoadError::Read {
-        path: path.to_owned(),
-        error,
-    })?;
-    let mut scenario = Scenario::parse(&text).map_err(|error| LoadError::Scenario {
-        path: path.to_owned(),
-        error,
-    })?;
+    let text = files::given(path, files::DOCUMENT_MAX)
+        .map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
+    let mut scenario =
+        Scenario::parse(&text).map_err(|error| LoadError::Scenario { path: path.to_owned(), error })?;
     scenario.keep_text(&text);
-    read_beside(&mut scenario, path).map_err(|error| LoadError::Scenario {
-        path: path.to_owned(),
-        error: error.located(&text),
-    })?;
+    read_beside(&mut scenario, path)
+        .map_err(|error| LoadError::Scenario { path: path.to_owned(), error: error.located(&text) })?;
     Ok(scenario)
 }
 
@@ -180,11 +174,7 @@ pub fn is_longer(
     seed: Option<u64>,
     events: u64,
 ) -> Result<bool, RunError> {
-    let options = hawser_sim::Options {
-        seed,
-        events_max: events,
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed, events_max: events, ..Default::default() };
     let resolve = resolver(programs, engine(scenario));
     Ok(hawser_sim::run(scenario, &resolve, options)?.events >= events)
 }
@@ -200,11 +190,7 @@ pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> 
     hawser_sim::run(
         scenario,
         &resolve,
-        hawser_sim::Options {
-            seed,
-            watch: Some(watch),
-            ..Default::default()
-        },
+        hawser_sim::Options { seed, watch: Some(watch), ..Default::default() },
     )
 }
 
@@ -248,16 +234,8 @@ pub fn run_live(
             stack.interact(bus.source(Arc::new(schema), None));
         }
     };
-    let Watch {
-        every,
-        fields,
-        reported,
-    } = watch;
-    let watch = Watch {
-        every,
-        fields,
-        reported: &mut |moment| reported(moment),
-    };
+    let Watch { every, fields, reported } = watch;
+    let watch = Watch { every, fields, reported: &mut |moment| reported(moment) };
     let mut scripts = |flow, side, start| scripts(flow, side, start);
     let options = hawser_sim::Options {
         seed,
@@ -281,10 +259,7 @@ pub fn run_traced(
     show: Show,
 ) -> Result<Report, RunError> {
     let recorder = Recorder::new(hawser_sim::START, filter, show).with_flows(flows(scenario));
-    let options = hawser_sim::Options {
-        seed,
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed, ..Default::default() };
     observed(programs, scenario, recorder, options)
 }
 
@@ -302,10 +277,7 @@ pub fn run_printed(
     print: Print,
 ) -> Result<Report, RunError> {
     let recorder = Recorder::printing(hawser_sim::START, filter, form, print).with_flows(flows(scenario));
-    let options = hawser_sim::Options {
-        seed,
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed, ..Default::default() };
     let report = observed(programs, scenario, recorder.clone(), options);
     recorder.finish();
     report
@@ -344,11 +316,7 @@ pub fn run_traced_packets(
             packet(at, &part.head, sent.as_ref());
         }
     };
-    let options = hawser_sim::Options {
-        seed,
-        packets: Some(Box::new(watch)),
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed, packets: Some(Box::new(watch)), ..Default::default() };
     observed(programs, scenario, recorder, options)
 }
 
@@ -380,10 +348,7 @@ pub(crate) fn pairs(scenario: &Scenario) -> Flows {
     Flows::new(connections(scenario).map(|(flow, hosts, ends)| {
         let [from, to] = hosts.map(|host| &scenario.host[host].name);
         let number = numbers.get(&(flow, from, to)).copied().unwrap_or(numbers.len());
-        Connection {
-            flow: number,
-            ..connection(scenario, flow, hosts, ends)
-        }
+        Connection { flow: number, ..connection(scenario, flow, hosts, ends) }
     }))
 }
 
@@ -439,23 +404,13 @@ pub fn find_packet(
     let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
     let watch = move |sight: &Sight<'_>| {
         if sight.fate == Fate::Sent && sight.frame.number == number {
-            *into.borrow_mut() = Some(Packet {
-                number,
-                host: names[sight.from].clone(),
-                cause: sight.frame.cause,
-            });
+            *into.borrow_mut() =
+                Some(Packet { number, host: names[sight.from].clone(), cause: sight.frame.cause });
         }
     };
-    let none = Filter {
-        to: Some(Duration::ZERO),
-        ..Filter::default()
-    };
+    let none = Filter { to: Some(Duration::ZERO), ..Filter::default() };
     let recorder = Recorder::new(hawser_sim::START, none, Box::new(|_| ()));
-    let options = hawser_sim::Options {
-        seed,
-        packets: Some(Box::new(watch)),
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed, packets: Some(Box::new(watch)), ..Default::default() };
     observed(programs, scenario, recorder, options)?;
     Ok(found.take())
 }
@@ -489,19 +444,12 @@ pub fn shrink(
             }
         }
     };
-    let seeded = Scenario {
-        seed: report.seed,
-        ..scenario.clone()
-    };
+    let seeded = Scenario { seed: report.seed, ..scenario.clone() };
     let shrunk = hawser_sim::shrink::shrink(&seeded, &mut fails);
     match (shrunk, error) {
         (Some(shrunk), _) => Ok(shrunk),
         (None, Some(error)) => Err(error),
-        (None, None) => Ok(Shrunk {
-            scenario: seeded,
-            runs: 1,
-            is_minimal: false,
-        }),
+        (None, None) => Ok(Shrunk { scenario: seeded, runs: 1, is_minimal: false }),
     }
 }
 
@@ -536,10 +484,7 @@ fn observed(
     let report = hawser_sim::run(scenario, &resolve, options);
     match unsupported.take() {
         None => report,
-        Some(error) => Err(RunError::Program {
-            name: scenario.program.clone(),
-            error: error.into(),
-        }),
+        Some(error) => Err(RunError::Program { name: scenario.program.clone(), error: error.into() }),
     }
 }
 
@@ -600,12 +545,7 @@ pub fn run_shown(
     show: Option<Show>,
 ) -> Result<Report, RunError> {
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
-    let options = hawser_sim::Options {
-        seed,
-        pcap,
-        progress,
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed, pcap, progress, ..Default::default() };
     if let Some(show) = show {
         let recorder = Recorder::new(hawser_sim::START, Filter::default(), show);
         return observed(programs, scenario, recorder.with_flows(flows(scenario)), options);

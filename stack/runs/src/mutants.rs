@@ -68,9 +68,6 @@ pub fn run(
         let params = hawser_load::parse_params(&module.params, &module.enums, settings)?;
         Ok(Arc::new(Interpreted::new(module.clone(), &params)?))
     };
-    let options = hawser_sim::Options {
-        events_max,
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { events_max, ..Default::default() };
     hawser_sim::run(scenario, &resolve, options)
 }

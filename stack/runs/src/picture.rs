@@ -65,10 +65,7 @@ pub fn run_pictured(
             if flow == event.flow {
                 show(event);
             } else {
-                show(&Event {
-                    flow,
-                    ..event.clone()
-                });
+                show(&Event { flow, ..event.clone() });
             }
         }
     };
@@ -96,19 +93,12 @@ pub fn run_pictured(
         progress: Some(&mut progress),
         stacks: Some(Box::new(observe)),
         packets: Some(Box::new(move |sight: &Sight<'_>| packets.sight(sight))),
-        depths: Some(DepthsOf {
-            from,
-            to,
-            spans: SPANS,
-        }),
+        depths: Some(DepthsOf { from, to, spans: SPANS }),
         ..Default::default()
     };
     let report = hawser_sim::run(scenario, &resolve, options);
     if let Some(error) = unsupported.take() {
-        return Err(RunError::Program {
-            name: scenario.program.clone(),
-            error: error.into(),
-        });
+        return Err(RunError::Program { name: scenario.program.clone(), error: error.into() });
     }
     let mut report = report?;
     let picture = collector.finish(&report);

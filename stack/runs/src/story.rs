@@ -127,17 +127,9 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
     let standing = |flow: &&FlowReport| flow.ends.is_some();
     let blamed = report.flows.iter().filter(standing).find(|flow| !flow.ok);
     let flow = blamed.or_else(|| report.flows.iter().find(standing));
-    let filter = Filter {
-        flow: flow.map(|flow| flow.flow),
-        ..Filter::default()
-    };
+    let filter = Filter { flow: flow.map(|flow| flow.flow), ..Filter::default() };
     let connection = flow.and_then(|flow| {
-        let FlowReport {
-            flow: number,
-            port,
-            client_port,
-            ..
-        } = flow;
+        let FlowReport { flow: number, port, client_port, .. } = flow;
         let [from, to] = flow.ends.as_deref()?.each_ref().map(|end| &end.host);
         super::between(scenario, *number, [from, to], [client_port.unwrap_or(0), *port])
     });
@@ -149,10 +141,7 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
         ..Tail::default()
     }));
     let into = Arc::clone(&tail);
-    let last = LastEvents {
-        count: KEPT_EVENTS,
-        until_ns: tail.lock().until,
-    };
+    let last = LastEvents { count: KEPT_EVENTS, until_ns: tail.lock().until };
     let recorder = Recorder::last(
         hawser_sim::START,
         filter,
@@ -163,11 +152,7 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
     let packets = Rc::new(RefCell::new(Packets::default()));
     let seen = Rc::clone(&packets);
     let watch = Box::new(move |sight: &Sight<'_>| seen.borrow_mut().see(sight));
-    let options = hawser_sim::Options {
-        seed: Some(report.seed),
-        packets: Some(watch),
-        ..Default::default()
-    };
+    let options = hawser_sim::Options { seed: Some(report.seed), packets: Some(watch), ..Default::default() };
     let again = observed(programs, scenario, recorder.clone(), options);
     recorder.finish();
     let (tail, packets) = (tail.lock(), packets.borrow());
@@ -238,17 +223,10 @@ impl Tail {
                 Value::Time(at) => Some(seconds(*at)),
                 _ => None,
             };
-            let set = Set {
-                seconds: seconds(*at),
-                fires,
-                line: line.clone(),
-            };
+            let set = Set { seconds: seconds(*at), fires, line: line.clone() };
             Some((timer.timer.clone(), set))
         });
-        EndStory {
-            set: set.collect(),
-            standing: standing.clone(),
-        }
+        EndStory { set: set.collect(), standing: standing.clone() }
     }
 }
 
@@ -275,11 +253,7 @@ impl Packets {
             Fate::Delivered => "delivered",
             Fate::Lost(rule) => {
                 let seconds = hawser_time::nanos(sight.at - hawser_sim::START) as f64 / 1e9;
-                let lost = Lost {
-                    packet: number,
-                    seconds,
-                    rule,
-                };
+                let lost = Lost { packet: number, seconds, rule };
                 self.lost.extend(sight.pipe.map(|pipe| (pipe, lost)));
                 rule
             }
@@ -303,23 +277,14 @@ impl Packets {
             .filter(|(_, from, cause, _)| Some(*from) == host && causes.contains(cause));
         let sent = mine.map(|(packet, _, cause, fate)| {
             let instruction = (cause - event.first_cause) as usize;
-            let sent = Sent {
-                packet: *packet,
-                fate,
-            };
+            let sent = Sent { packet: *packet, fate };
             (instruction, sent)
         });
-        Happening {
-            packets: sent.collect(),
-            event: event.clone(),
-        }
+        Happening { packets: sent.collect(), event: event.clone() }
     }
 
     fn link(&self, pipe: usize, link: &LinkReport) -> LinkStory {
-        LinkStory {
-            link: link.clone(),
-            last_lost: self.lost.get(&pipe).cloned(),
-        }
+        LinkStory { link: link.clone(), last_lost: self.lost.get(&pipe).cloned() }
     }
 }
 
@@ -409,9 +374,7 @@ fn end_lines(end: &EndStory) -> Vec<String> {
         format!("    application: {}", standing.application),
     ];
     if standing.kept > 0 || standing.unread > 0 {
-        let EndStanding {
-            kept, unsent, unread, ..
-        } = standing;
+        let EndStanding { kept, unsent, unread, .. } = standing;
         let mut parts = Vec::new();
         if *kept > 0 {
             parts.push(format!(
@@ -479,15 +442,7 @@ fn timer_state(timer: &TimerStanding, set: Option<&Set>) -> String {
 }
 
 fn link_line(link: &LinkStory) -> String {
-    let LinkReport {
-        link: name,
-        from,
-        to,
-        sent,
-        up,
-        under_way,
-        ..
-    } = &link.link;
+    let LinkReport { link: name, from, to, sent, up, under_way, .. } = &link.link;
     let state = if *up { "up" } else { "down" };
     let lost: u64 = link.link.dropped.values().sum();
     let last = link.last_lost.as_ref().map_or_else(String::new, |last| {

@@ -139,10 +139,7 @@ mod tests {
         let lenient = Departures::parse("[[lenient]]\ncompare = \"push\"\nreason = \"b\"").expect("a list");
         assert_eq!(
             lenient.leniency(System::Linux),
-            Leniency {
-                push: true,
-                ..Leniency::default()
-            }
+            Leniency { push: true, ..Leniency::default() }
         );
     }
 }

@@ -94,11 +94,7 @@ impl Scripts {
             .or_else(|| beside("scripts/departures.toml"))
             .unwrap_or_default();
         let departures = Departures::parse(&departures)?;
-        Ok(Scripts {
-            loaded,
-            table,
-            departures,
-        })
+        Ok(Scripts { loaded, table, departures })
     }
 
     /// What runs the program.
@@ -177,10 +173,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
 const MAX_DEPTH: usize = 16;
 
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), FindError> {
-    let cannot = |error| FindError {
-        path: folder.to_owned(),
-        error,
-    };
+    let cannot = |error| FindError { path: folder.to_owned(), error };
     let entries = std::fs::read_dir(folder).map_err(cannot)?;
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))

@@ -343,11 +343,7 @@ fn a_script_for_freebsd_connects_by_sendto_and_counts_sockets() {
         +0 getsockopt(3, SOL_SOCKET, SO_RCVBUF, [65700], [4]) = 0\n\
         +.05 < . 1:3(2) ack 101 win 65535\n+.04 > . 101:101(0) ack 3 win WINDOW\n+0 read(3, ..., 2) = 2\n\
         +0 `sockstat -4 -P tcp -s | grep packetdril | grep -c ESTABLISHED | grep 1`\n";
-    let lenient = Leniency {
-        option_order: true,
-        window: true,
-        ..Leniency::default()
-    };
+    let lenient = Leniency { option_order: true, window: true, ..Leniency::default() };
     for (window, passes) in [("65533", true), ("65535", true), ("65532", false)] {
         let text = text.replace("WINDOW", window);
         let report = report_for(Some(System::FreeBsd), &text, lenient, Defines::new());
@@ -480,10 +476,7 @@ fn an_extra_ack_is_passed_over_only_where_that_is_declared() {
         "{OPEN}+0 < . 1:1001(1000) ack 1 win 65535\n+0 < . 1001:2001(1000) ack 1 win 65535\n\
          +0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 2001\n"
     );
-    let lenient = Leniency {
-        extra_acks: true,
-        ..Leniency::default()
-    };
+    let lenient = Leniency { extra_acks: true, ..Leniency::default() };
     assert!(
         report_with(&text, lenient).passed(),
         "{}",

@@ -96,12 +96,7 @@ fn broken_scripts_end_in_reports() {
         version: IpVersion::V4,
         target: Target::Sim,
         system: Some(hawser_script::System::Linux),
-        leniency: Leniency {
-            option_order: true,
-            push: true,
-            extra_acks: true,
-            window: true,
-        },
+        leniency: Leniency { option_order: true, push: true, extra_acks: true, window: true },
         observe: None,
     };
     let mut rng = Rng::with_seed(1);

@@ -85,12 +85,7 @@ fn start(state: &str) -> Start {
         }
         _ => panic!("no state {state}"),
     };
-    Start {
-        script,
-        una,
-        next,
-        expected,
-    }
+    Start { script, una, next, expected }
 }
 
 fn in_tcp_info(state: &str) -> &'static str {
@@ -113,12 +108,7 @@ fn in_tcp_info(state: &str) -> &'static str {
 fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
     let (answer, then) = cell.split_at(1);
     let then = then.strip_prefix('>').unwrap_or(state);
-    let Start {
-        mut script,
-        una,
-        next,
-        mut expected,
-    } = start(state);
+    let Start { mut script, una, next, mut expected } = start(state);
     let seq = match position {
         "below" => expected.wrapping_sub(1000),
         "at" => expected,

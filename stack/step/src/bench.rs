@@ -165,12 +165,7 @@ impl Bench {
             When::After(span) => self.last + span,
             When::At(span) => START + span,
         };
-        if let Step::Out {
-            count,
-            packet,
-            within,
-        } = &line.step
-        {
+        if let Step::Out { count, packet, within } = &line.step {
             return (0..*count).try_for_each(|_| self.expect(line, packet, due, *within));
         }
         if let Step::OutNothing(until) = line.step {
@@ -212,19 +207,11 @@ impl Bench {
             }
             Step::In(packet) => self.arrive(line, packet),
             Step::Assert { text, column } => self.assert(line, text, *column),
-            Step::Notify {
-                handle,
-                notice,
-                error,
-            } => self.notice(line, handle, notice, error.as_deref()),
+            Step::Notify { handle, notice, error } => self.notice(line, handle, notice, error.as_deref()),
             Step::Gone { handle } => self.gone(line, handle),
             Step::Completion { handle, fields } => self.completion(line, handle, fields),
             Step::Holds { memory, data, at } => self.holds(line, memory, (data, at)),
-            Step::Request {
-                handle,
-                request,
-                fails,
-            } => self.request(line, handle, request, fails.as_deref()),
+            Step::Request { handle, request, fails } => self.request(line, handle, request, fails.as_deref()),
         }
     }
 
@@ -315,11 +302,7 @@ impl Bench {
         for mut frame in frames {
             frame.complete();
             let sender = self.causes.sender(frame.cause);
-            let sent = Sent {
-                at: self.now,
-                frame,
-                sender,
-            };
+            let sent = Sent { at: self.now, frame, sender };
             let text = self.show(&sent);
             if sent.sender.is_none() {
                 self.happened.line(format!("// {text}"));
@@ -691,11 +674,7 @@ impl Bench {
             let Some((id, bytes)) = self.stack.context(handle) else {
                 return Err(self.failed(line, text, format!("the context of `{name}` has ended")));
             };
-            contexts.push(Context {
-                name: name.to_owned(),
-                id,
-                bytes: bytes.to_vec(),
-            });
+            contexts.push(Context { name: name.to_owned(), id, bytes: bytes.to_vec() });
         }
         let result = self
             .conditions
@@ -760,10 +739,7 @@ impl Bench {
     pub(crate) fn wrong(&self, line: &Line, error: Error) -> Failure {
         let hint = (!error.hint.is_empty()).then(|| format!("hint: {}", error.hint));
         Failure {
-            place: Place {
-                line: line.place.line,
-                column: error.column,
-            },
+            place: Place { line: line.place.line, column: error.column },
             at: self.elapsed(),
             expected: String::new(),
             happened: error.message,

@@ -95,10 +95,7 @@ impl Conditions {
 fn check(program: &dyn Program, text: &str, variables: &[Variable]) -> Read<Condition> {
     let visible: Vec<Visible> = variables
         .iter()
-        .map(|variable| Visible {
-            name: variable.name.clone(),
-            ty: variable.ty.clone(),
-        })
+        .map(|variable| Visible { name: variable.name.clone(), ty: variable.ty.clone() })
         .collect();
     let expression = hawser_driver::inspect(program.module(), text, &visible, None);
     let Some(inspected) = expression.inspected else {

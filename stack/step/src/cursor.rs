@@ -14,11 +14,7 @@ pub(crate) type Read<T> = Result<T, Error>;
 
 impl Error {
     pub(crate) fn new(column: u32, message: impl Into<String>) -> Error {
-        Error {
-            column,
-            message: message.into(),
-            hint: String::new(),
-        }
+        Error { column, message: message.into(), hint: String::new() }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Error {
@@ -51,10 +47,7 @@ impl<'a> Cursor<'a> {
             }
             before = if before == '\\' { ' ' } else { character };
         }
-        let mut cursor = Cursor {
-            line: &line[..end],
-            at: 0,
-        };
+        let mut cursor = Cursor { line: &line[..end], at: 0 };
         cursor.skip();
         cursor
     }

@@ -270,9 +270,7 @@ impl<'a> Types<'a> {
             .flat_map(|known| known.header.iter().chain(&known.trailer));
         fields
             .filter_map(|field| match field {
-                WireField::Bits {
-                    name, fill: Some(_), ..
-                } => Some(name.as_str()),
+                WireField::Bits { name, fill: Some(_), .. } => Some(name.as_str()),
                 _ => None,
             })
             .collect()

@@ -73,10 +73,7 @@ impl Prompt {
     /// # Errors
     /// Why the program cannot be set up so.
     pub fn new(program: Arc<dyn Program>, events: bool) -> Result<Prompt, SetupError> {
-        Ok(Prompt {
-            bench: Bench::new(program, &Steps::default(), events)?,
-            number: 0,
-        })
+        Ok(Prompt { bench: Bench::new(program, &Steps::default(), events)?, number: 0 })
     }
 
     /// Takes the step that a line is, and returns what came of it, as steps.

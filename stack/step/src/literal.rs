@@ -58,12 +58,7 @@ impl Packet {
             ip = found;
             (name, found) = named(cursor)?;
         }
-        Ok(Packet {
-            column,
-            ip,
-            blueprint: name,
-            fields: found,
-        })
+        Ok(Packet { column, ip, blueprint: name, fields: found })
     }
 }
 

@@ -77,10 +77,7 @@ impl Format {
     pub(crate) fn types(&self) -> Types<'_> {
         Types {
             module: self.module(),
-            layout: Layout {
-                structs: &self.module().structs,
-                member_size: &self.member_size,
-            },
+            layout: Layout { structs: &self.module().structs, member_size: &self.member_size },
         }
     }
 
@@ -199,11 +196,7 @@ impl Format {
         let mut rec = PacketRec::zeroed();
         (rec.net, rec.blueprint) = (*net, index as u16);
         let mut header = vec![0; self.module().blueprints[index].max_around() as usize];
-        let segment = Segment {
-            index: 0,
-            count: 1,
-            len: payload.len() as u32,
-        };
+        let segment = Segment { index: 0, count: 1, len: payload.len() as u32 };
         let built = if written.is_empty() {
             self.interpreter.build(&rec, image, segment, &mut header)
         } else {
@@ -235,10 +228,7 @@ impl Format {
         }
         let network = head.len();
         head.extend(header);
-        let mut sent = TxFrame {
-            head,
-            ..TxFrame::default()
-        };
+        let mut sent = TxFrame { head, ..TxFrame::default() };
         let blueprint = &self.module().blueprints[index];
         let is_crc = |name: &&str| matches!(fill(blueprint, name), Some(Fill::Crc32 { .. }));
         if let Some(crc) = Crc::of(blueprint).filter(|_| !written.iter().any(is_crc)) {
@@ -337,12 +327,7 @@ impl Format {
             .interpreter
             .extract(BlueprintId(blueprint as u32), packet, &mut image)?;
         let payload = packet.head.get(payload).unwrap_or_default().to_vec();
-        Ok(Opened {
-            net,
-            blueprint,
-            image,
-            payload,
-        })
+        Ok(Opened { net, blueprint, image, payload })
     }
 
     /// A packet in as it is written with all that it has; nothing where something computed is wrong in it.
@@ -358,10 +343,7 @@ impl Format {
             (number != usual).then(|| Field {
                 name: name.to_owned(),
                 column: 0,
-                value: Value {
-                    column: 0,
-                    literal: Literal::Word(number.to_string()),
-                },
+                value: Value { column: 0, literal: Literal::Word(number.to_string()) },
             })
         };
         let net = &opened.net;
@@ -437,11 +419,7 @@ fn is_wrong(field: &Field) -> bool {
 fn fill<'a>(blueprint: &'a Blueprint, name: &str) -> Option<&'a Fill> {
     let mut fields = blueprint.header.iter().chain(&blueprint.trailer);
     fields.find_map(|field| match field {
-        WireField::Bits {
-            name: known,
-            fill: Some(fill),
-            ..
-        } if known == name => Some(fill),
+        WireField::Bits { name: known, fill: Some(fill), .. } if known == name => Some(fill),
         _ => None,
     })
 }

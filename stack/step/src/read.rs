@@ -117,11 +117,7 @@ pub(crate) enum Step {
     /// A packet comes in.
     In(Packet),
     /// So many packets like this leave, each within this time.
-    Out {
-        count: u32,
-        packet: Packet,
-        within: Option<Duration>,
-    },
+    Out { count: u32, packet: Packet, within: Option<Duration> },
     /// Any packets that left until now.
     OutAny,
     /// No packet leaves until then.
@@ -131,30 +127,15 @@ pub(crate) enum Step {
     /// A condition about contexts; the column is its own.
     Assert { text: String, column: u32 },
     /// A notice came.
-    Notify {
-        handle: Option<String>,
-        notice: String,
-        error: Option<String>,
-    },
+    Notify { handle: Option<String>, notice: String, error: Option<String> },
     /// The handle's context has ended.
     Gone { handle: Option<String> },
     /// A completion came with these fields.
-    Completion {
-        handle: Option<String>,
-        fields: Vec<Field>,
-    },
+    Completion { handle: Option<String>, fields: Vec<Field> },
     /// Registered memory holds these bytes from an offset on.
-    Holds {
-        memory: Option<String>,
-        data: Value,
-        at: Option<Value>,
-    },
+    Holds { memory: Option<String>, data: Value, at: Option<Value> },
     /// The application asks for something.
-    Request {
-        handle: Option<String>,
-        request: Request,
-        fails: Option<String>,
-    },
+    Request { handle: Option<String>, request: Request, fails: Option<String> },
 }
 
 /// What applications ask for.
@@ -211,10 +192,7 @@ pub fn parse(text: &str) -> Result<Steps, SyntaxError> {
     for (index, line) in text.lines().enumerate() {
         let number = index as u32 + 1;
         let error = |error: Error| SyntaxError {
-            place: Place {
-                line: number,
-                column: error.column,
-            },
+            place: Place { line: number, column: error.column },
             message: error.message,
             hint: error.hint,
         };
@@ -244,10 +222,7 @@ pub(crate) fn parse_line(line: &str, number: u32) -> Result<Option<Line>, Syntax
         return Ok(None);
     }
     step(line, number).map(Some).map_err(|error| SyntaxError {
-        place: Place {
-            line: number,
-            column: error.column,
-        },
+        place: Place { line: number, column: error.column },
         message: error.message,
         hint: error.hint,
     })
@@ -301,10 +276,7 @@ const STEPS: &str = "`<` and `>` for packets, `assert`, `notify`, `gone`, `every
 fn step(line: &str, number: u32) -> Read<Line> {
     let mut cursor = Cursor::new(line);
     let when = when(&mut cursor)?;
-    let place = Place {
-        line: number,
-        column: cursor.column(),
-    };
+    let place = Place { line: number, column: cursor.column() };
     let step = match () {
         () if cursor.is_at_end() => Step::Wait,
         () if cursor.take("<") => Step::In(Packet::read(&mut cursor)?),
@@ -325,20 +297,12 @@ fn step(line: &str, number: u32) -> Read<Line> {
                 return Err(Error::new(cursor.column(), "expected `<` or `>`")
                     .hint("as in `every < SW{sport: 7001, dport: 40000}`"));
             }
-            Step::Every {
-                inbound,
-                packet: Packet::read(&mut cursor)?,
-            }
+            Step::Every { inbound, packet: Packet::read(&mut cursor)? }
         }
         () => about_a_handle(&mut cursor)?,
     };
     cursor.end()?;
-    Ok(Line {
-        place,
-        when,
-        step,
-        text: line.trim().to_owned(),
-    })
+    Ok(Line { place, when, step, text: line.trim().to_owned() })
 }
 
 /// `+100ms` or `1.5s`; without one, at once.
@@ -391,11 +355,7 @@ fn outbound(cursor: &mut Cursor<'_>) -> Read<Step> {
         true => Some(duration(cursor)?),
         false => None,
     };
-    Ok(Step::Out {
-        count,
-        packet,
-        within,
-    })
+    Ok(Step::Out { count, packet, within })
 }
 
 /// A step with an optional `NAME:` before it.
@@ -424,12 +384,8 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
             },
             from: from(cursor),
         },
-        "reset" => Request::Reset {
-            reason: number_in(cursor, 0..=u64::MAX, "the reason")?,
-        },
-        "stop" => Request::Stop {
-            reason: number_in(cursor, 0..=u64::MAX, "the reason")?,
-        },
+        "reset" => Request::Reset { reason: number_in(cursor, 0..=u64::MAX, "the reason")? },
+        "stop" => Request::Stop { reason: number_in(cursor, 0..=u64::MAX, "the reason")? },
         "send" => Request::Send {
             data: literal::data(cursor)?,
             takes: match cursor.keyword("takes") {
@@ -437,16 +393,11 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
                 false => None,
             },
         },
-        "recv" => Request::Recv {
-            data: literal::data(cursor)?,
-        },
+        "recv" => Request::Recv { data: literal::data(cursor)? },
         "close" => Request::Close,
         "abort" => Request::Abort,
         "release" => Request::Release,
-        "option" => Request::Option {
-            option: cursor.word().to_owned(),
-            value: literal::data(cursor)?,
-        },
+        "option" => Request::Option { option: cursor.word().to_owned(), value: literal::data(cursor)? },
         other => match verbs::request(other, cursor)? {
             Some(request) => request,
             None => return Err(Error::new(column, format!("`{other}` begins no step")).hint(STEPS)),
@@ -456,11 +407,7 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
         true => Some(cursor.word().to_owned()),
         false => None,
     };
-    Ok(Step::Request {
-        handle,
-        request,
-        fails,
-    })
+    Ok(Step::Request { handle, request, fails })
 }
 
 /// A step that asks for nothing: what came, and what is there.

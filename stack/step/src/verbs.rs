@@ -68,10 +68,7 @@ pub(crate) fn observation(
 ) -> Read<Option<Step>> {
     let handle = handle.cloned();
     Ok(Some(match verb {
-        "completion" => Step::Completion {
-            handle,
-            fields: literal::record(cursor)?,
-        },
+        "completion" => Step::Completion { handle, fields: literal::record(cursor)? },
         "holds" => Step::Holds {
             memory: handle,
             data: literal::data(cursor)?,
@@ -303,10 +300,7 @@ impl Bench {
         if let Some((number, _)) = variants.find(|(_, name)| name == part) {
             return Ok(*number);
         }
-        let value = Value {
-            column,
-            literal: Literal::Word(part.to_owned()),
-        };
+        let value = Value { column, literal: Literal::Word(part.to_owned()) };
         self.format.types().number(&Ty::uint(64), &value, &self.names)
     }
 }

@@ -43,10 +43,7 @@ pub(crate) fn describe(
 ) -> (&'static str, Arguments) {
     let on = match record.on {
         ON_FRESH => fresh,
-        ON_GLOBAL => record.global().map(|context| Subject {
-            context,
-            id: Id::NONE,
-        }),
+        ON_GLOBAL => record.global().map(|context| Subject { context, id: Id::NONE }),
         _ => keyed,
     };
     match record.kind {

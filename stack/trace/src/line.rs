@@ -229,10 +229,7 @@ mod tests {
     }
 
     fn at(number: u32) -> Line {
-        Line {
-            file: name("a \"b\".mtp"),
-            line: number,
-        }
+        Line { file: name("a \"b\".mtp"), line: number }
     }
 
     /// Everything that an event can say, and strings with all that has to be escaped.
@@ -243,10 +240,7 @@ mod tests {
             local: Some("10.0.0.1:80".parse().expect("an address")),
             remote: Some("[fe80::1]:9".parse().expect("an address")),
         };
-        let counts = vec![Count {
-            counter: "dangling",
-            by: 2,
-        }];
+        let counts = vec![Count { counter: "dangling", by: 2 }];
         Event {
             at_ns: 12_345_678_901,
             host: name("a"),
@@ -265,14 +259,8 @@ mod tests {
                 error: Some("truncated"),
             }),
             context: Some(context.clone()),
-            created: Some(Context {
-                local: None,
-                ..context
-            }),
-            processors: vec![Processor {
-                processor: name("listen"),
-                line: at(7),
-            }],
+            created: Some(Context { local: None, ..context }),
+            processors: vec![Processor { processor: name("listen"), line: at(7) }],
             changes: vec![Change {
                 context: name("conn"),
                 field: name("cc.cwnd"),

@@ -60,15 +60,9 @@ pub(crate) fn decode(
     net: &Net,
     bytes: &[u8],
 ) -> Decoded {
-    let none = Decoded {
-        bytes: bytes.len(),
-        ..Decoded::default()
-    };
+    let none = Decoded { bytes: bytes.len(), ..Decoded::default() };
     let Some(parser) = parser else {
-        return Decoded {
-            error: Some("no parser"),
-            ..none
-        };
+        return Decoded { error: Some("no parser"), ..none };
     };
     let packet = Packet {
         net,

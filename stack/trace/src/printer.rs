@@ -124,11 +124,9 @@ impl Printer {
                 job.wanted = wanted;
                 job.kept.keep(shown);
             }
-            None => batch.jobs.push(Job {
-                host: host.clone(),
-                wanted,
-                kept: Kept::of(shown),
-            }),
+            None => batch
+                .jobs
+                .push(Job { host: host.clone(), wanted, kept: Kept::of(shown) }),
         }
         batch.used += 1;
         if batch.used == BATCH {
@@ -207,10 +205,7 @@ struct Hosts {
 
 impl Hosts {
     fn new(setup: Setup) -> Hosts {
-        Hosts {
-            setup,
-            tracers: BTreeMap::new(),
-        }
+        Hosts { setup, tracers: BTreeMap::new() }
     }
 
     fn print(&mut self, batch: &mut Batch) {

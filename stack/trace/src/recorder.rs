@@ -72,20 +72,14 @@ impl Recorder {
     /// With these flows: each event says which of them it is for.
     #[must_use]
     pub fn with_flows(self, flows: Flows) -> Recorder {
-        Recorder {
-            flows: Arc::new(flows),
-            ..self
-        }
+        Recorder { flows: Arc::new(flows), ..self }
     }
 
     /// With packets: an event says what was in the packet that it comes from, and [`Recorder::sent`] what is in those
     /// that it sent.
     #[must_use]
     pub fn with_packets(self) -> Recorder {
-        Recorder {
-            with_packets: true,
-            ..self
-        }
+        Recorder { with_packets: true, ..self }
     }
 
     /// Observes a host's stack from now on, in place of who did before. The events of a stack that takes the place of
@@ -99,10 +93,7 @@ impl Recorder {
         if let Some(before) = hosts.get(host) {
             tracer.count_on(&before.lock().tracer);
         }
-        let observed = Arc::new(Mutex::new(Host {
-            tracer,
-            senders: VecDeque::new(),
-        }));
+        let observed = Arc::new(Mutex::new(Host { tracer, senders: VecDeque::new() }));
         hosts.insert(host.to_owned(), Arc::clone(&observed));
         drop(hosts);
         let recorder = self.clone();

@@ -70,17 +70,9 @@ impl Tracer {
     pub fn new(program: &Arc<dyn Program>, host: &str, start: Instant) -> Result<Tracer, Unsupported> {
         let module = Arc::new(program.module().clone());
         let member_size = module.member_sizes();
-        let layout = Layout {
-            structs: &module.structs,
-            member_size: &member_size,
-        };
+        let layout = Layout { structs: &module.structs, member_size: &member_size };
         let names = Names::of(&module);
-        let reader = Reader {
-            module: &module,
-            layout,
-            names: Cow::Borrowed(&names),
-            start,
-        };
+        let reader = Reader { module: &module, layout, names: Cow::Borrowed(&names), start };
         let of = |structure: StructId| leaves(&reader, structure);
         let events = module.events.iter().map(|event| of(event.body)).collect();
         let contexts = module.contexts.iter().map(|context| of(context.body)).collect();
@@ -137,10 +129,7 @@ impl Tracer {
         let is_of_flow = filter.flow.is_none() || filter.flow == flow;
         let is_of_field = |field: &String| self.changes_field(shown, field);
         let is_wanted = is_of_flow && filter.field.as_ref().is_none_or(is_of_field);
-        is_wanted.then_some(Wanted {
-            number: self.number,
-            flow,
-        })
+        is_wanted.then_some(Wanted { number: self.number, flow })
     }
 
     /// Says what an event did that is wanted. Such events are independent of each other: another tracer of the same host
@@ -160,10 +149,7 @@ impl Tracer {
         }
         // One that the interpreter does not run is named as far as the old one goes, and has no lines.
         if let Ok(tracer) = Tracer::new(program, &self.host, self.start) {
-            *self = Tracer {
-                number: self.number,
-                ..tracer
-            };
+            *self = Tracer { number: self.number, ..tracer };
         }
     }
 
@@ -199,10 +185,7 @@ impl Tracer {
         let module = self.interpreter.module();
         Reader {
             module,
-            layout: Layout {
-                structs: &module.structs,
-                member_size: &self.member_size,
-            },
+            layout: Layout { structs: &module.structs, member_size: &self.member_size },
             names: Cow::Borrowed(&self.names),
             start: self.start,
         }
@@ -234,13 +217,7 @@ impl Tracer {
     /// Lets the interpreter run the event again, on the memory as it was, watched.
     fn repeat(&mut self, shown: &TapEvent<'_>) {
         copy_before(shown.before, &mut self.memory);
-        let Before {
-            event,
-            keyed,
-            fresh,
-            globals,
-            scratch,
-        } = &mut self.memory;
+        let Before { event, keyed, fresh, globals, scratch } = &mut self.memory;
         let mut regions = Regions {
             keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
             fresh: fresh.as_deref_mut(),
@@ -406,10 +383,8 @@ impl Tracer {
     }
 
     fn instructions(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<Instruction> {
-        let subject = |context: ContextId, bytes: &[u8]| Subject {
-            context,
-            id: pod::<ContextHeader>(bytes).id,
-        };
+        let subject =
+            |context: ContextId, bytes: &[u8]| Subject { context, id: pod::<ContextHeader>(bytes).id };
         let keyed = shown
             .before
             .keyed
@@ -497,12 +472,8 @@ fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
 /// The contexts that a chain could change.
 fn looked<'a>(shown: &TapEvent<'a>) -> impl Iterator<Item = Looked<'a>> {
     let keyed = shown.before.keyed.as_ref().zip(shown.context);
-    let keyed = keyed.map(|((id, before), (_, after))| Looked {
-        id: *id,
-        memory: Memory::Keyed,
-        before,
-        after,
-    });
+    let keyed =
+        keyed.map(|((id, before), (_, after))| Looked { id: *id, memory: Memory::Keyed, before, after });
     let globals = shown.before.globals.iter().zip(shown.globals).enumerate();
     let globals = globals.filter(|(_, (before, _))| !before.is_empty());
     let globals = globals.map(|(index, (before, after))| Looked {
@@ -519,9 +490,6 @@ fn counts(shown: &TapEvent<'_>, record: Option<usize>) -> Vec<Count> {
     let of_it = shown.counted.iter().filter(|counted| counted.record == record);
     of_it
         .filter(|counted| !Counters::WORK.contains(&counted.counter))
-        .map(|counted| Count {
-            counter: counted.counter,
-            by: counted.by,
-        })
+        .map(|counted| Count { counter: counted.counter, by: counted.by })
         .collect()
 }

@@ -159,16 +159,8 @@ impl<'a> Reader<'a> {
     /// For a program, with its [`Module::member_sizes`]; `start` is what its clock showed when the run began.
     #[must_use]
     pub fn new(module: &'a Module, member_size: &'a [u32], start: Instant) -> Reader<'a> {
-        let layout = Layout {
-            structs: &module.structs,
-            member_size,
-        };
-        Reader {
-            module,
-            layout,
-            names: Cow::Owned(Names::of(module)),
-            start,
-        }
+        let layout = Layout { structs: &module.structs, member_size };
+        Reader { module, layout, names: Cow::Owned(Names::of(module)), start }
     }
 }
 
@@ -345,10 +337,7 @@ mod tests {
         let names = Names::of(&module);
         let reader = Reader {
             module: &module,
-            layout: Layout {
-                structs: &module.structs,
-                member_size: &[],
-            },
+            layout: Layout { structs: &module.structs, member_size: &[] },
             names: Cow::Borrowed(&names),
             start: Instant::from_nanos(1_000_000_000),
         };
@@ -374,11 +363,7 @@ mod tests {
 
     #[test]
     fn numbers_of_an_enum_have_its_names() {
-        let state = Ty::Enum {
-            index: 0,
-            bits: 8,
-            signed: false,
-        };
+        let state = Ty::Enum { index: 0, bits: 8, signed: false };
         assert_eq!(shown(&state, &[1]), "OPEN");
         assert_eq!(shown(&state, &[7]), "7");
     }
@@ -416,10 +401,7 @@ mod tests {
 
     #[test]
     fn long_lists_are_shortened() {
-        let list = Ty::List {
-            elem: Box::new(Ty::uint(64)),
-            cap: 20,
-        };
+        let list = Ty::List { elem: Box::new(Ty::uint(64)), cap: 20 };
         let mut bytes = words(&[18]);
         bytes.extend(words(&(0..20).collect::<Vec<_>>()));
         let text = shown(&list, &bytes);
@@ -432,10 +414,7 @@ mod tests {
     #[test]
     fn what_is_missing_reads_as_zero() {
         assert_eq!(shown(&Ty::uint(64), &[1, 2]), "0");
-        let window = Ty::Window {
-            runs: 4,
-            elem: Box::new(Ty::uint(32)),
-        };
+        let window = Ty::Window { runs: 4, elem: Box::new(Ty::uint(32)) };
         assert_eq!(shown(&window, &[]), "{}");
         let mut bytes = words(&[10, 1, 12, 15]);
         assert_eq!(shown(&window, &bytes), "{head 10, ranges [12..15]}");

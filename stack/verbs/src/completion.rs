@@ -130,10 +130,7 @@ pub(crate) fn code_of(words: &[u64; 4]) -> u32 {
 /// Where a datagram came from, of a notice of the program.
 pub(crate) fn source([high, _, low, pair]: [u64; 4]) -> Destination {
     let host = std::net::Ipv6Addr::from(u128::from(high) << 64 | u128::from(low));
-    Destination {
-        host: host.to_canonical(),
-        pair: pair as u32,
-    }
+    Destination { host: host.to_canonical(), pair: pair as u32 }
 }
 
 impl WorkCompletion {

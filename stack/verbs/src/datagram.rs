@@ -17,11 +17,7 @@ impl Datagrams {
     /// Of at most 1024 bytes.
     #[must_use]
     pub fn new(key: u32) -> Datagrams {
-        Datagrams {
-            key,
-            first_packet: 0,
-            mtu: 1024,
-        }
+        Datagrams { key, first_packet: 0, mtu: 1024 }
     }
 }
 

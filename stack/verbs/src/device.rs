@@ -296,10 +296,7 @@ impl Device {
         let there = self.pair(pair)?;
         use QueuePairState::{Error, ReadyToSend, SendQueueError};
         let (ReadyToSend | SendQueueError | Error, Some(handle)) = (there.state, there.handle) else {
-            return Err(VerbsError::State {
-                state: there.state,
-                what: "send",
-            });
+            return Err(VerbsError::State { state: there.state, what: "send" });
         };
         let local = match &request.inline {
             Some(bytes) => there.put_inline(stack, bytes)?.into(),
@@ -331,10 +328,7 @@ impl Device {
         self.has_room(queue)?;
         let there = self.pair(pair)?;
         if there.state == QueuePairState::Reset {
-            return Err(VerbsError::State {
-                state: there.state,
-                what: "receive",
-            });
+            return Err(VerbsError::State { state: there.state, what: "receive" });
         }
         let local = there.receives.join(stack, &local.into())?;
         let work = WorkRequest {
@@ -462,11 +456,8 @@ impl Pair {
             None => {
                 let region = Region::new(PLACES as usize * MAX_INLINE);
                 let key = stack.register(region.clone(), self.config.domain.0, 0, 0)?;
-                self.inline.insert(MemoryRegion {
-                    domain: self.config.domain,
-                    key,
-                    region,
-                })
+                self.inline
+                    .insert(MemoryRegion { domain: self.config.domain, key, region })
             }
         };
         let at = self.inlined % PLACES * MAX_INLINE as u64;
@@ -479,10 +470,7 @@ fn expect(pair: &Pair, state: QueuePairState, what: &'static str) -> Result<(), 
     if pair.state == state {
         Ok(())
     } else {
-        Err(VerbsError::State {
-            state: pair.state,
-            what,
-        })
+        Err(VerbsError::State { state: pair.state, what })
     }
 }
 

@@ -67,11 +67,7 @@ impl MemoryRegion {
     /// A part of it, for work of its own host.
     #[must_use]
     pub fn slice(&self, at: u64, len: u64) -> Slice {
-        Slice {
-            key: self.key,
-            at,
-            len,
-        }
+        Slice { key: self.key, at, len }
     }
 
     /// A place in it, as its peers name it.

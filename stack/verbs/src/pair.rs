@@ -252,11 +252,9 @@ impl SendRequest {
             Operation::Datagram { key, .. } => (abi::WORK_DATAGRAM, 0, (key, 0), self.immediate.into(), 0),
             Operation::Write(at) => (abi::WORK_WRITE, 0, remote(at), self.immediate.into(), 0),
             Operation::Read(at) => (abi::WORK_READ, 0, remote(at), 0, 0),
-            Operation::CompareSwap {
-                remote: at,
-                compare,
-                swap,
-            } => (abi::WORK_COMPARE_SWAP, 0, remote(at), compare, swap),
+            Operation::CompareSwap { remote: at, compare, swap } => {
+                (abi::WORK_COMPARE_SWAP, 0, remote(at), compare, swap)
+            }
             Operation::FetchAdd { remote: at, add } => (abi::WORK_FETCH_ADD, 0, remote(at), add, 0),
         };
         WorkRequest {

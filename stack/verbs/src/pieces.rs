@@ -69,11 +69,7 @@ pub(crate) struct Lists {
 impl Lists {
     /// None, for a queue to which so much work may be posted.
     pub(crate) fn new(domain: ProtectionDomain, posted_max: usize) -> Lists {
-        Lists {
-            domain,
-            keys: VecDeque::new(),
-            posted_max,
-        }
+        Lists { domain, keys: VecDeque::new(), posted_max }
     }
 
     /// Makes one slice of the memory of work.
@@ -90,10 +86,7 @@ impl Lists {
                 let len = pieces
                     .iter()
                     .fold(0u64, |len, piece| len.saturating_add(piece.len));
-                Ok(Joined {
-                    slice: Slice { key, at: 0, len },
-                    list: Some(key),
-                })
+                Ok(Joined { slice: Slice { key, at: 0, len }, list: Some(key) })
             }
         }
     }

@@ -26,10 +26,7 @@ fn stage(engine: Engine) -> Stage {
 
 /// The pair of a host.
 fn to(stage: &Stage, host: usize) -> Destination {
-    Destination {
-        host: address(host),
-        pair: stage.hosts[host].pair.number(),
-    }
+    Destination { host: address(host), pair: stage.hosts[host].pair.number() }
 }
 
 fn post(stage: &mut Stage, request: &SendRequest) -> Result<(), VerbsError> {
@@ -136,10 +133,7 @@ fn what_is_not_taken_is_dropped_without_a_word() {
 #[test]
 fn what_cannot_leave_is_said() {
     let mut stage = stage(Engine::Interp);
-    let datagram = Operation::Datagram {
-        to: to(&stage, 1),
-        key: KEY,
-    };
+    let datagram = Operation::Datagram { to: to(&stage, 1), key: KEY };
     let long = stage.hosts[0].own.slice(0, 1025);
     let error = post(&mut stage, &SendRequest::new(1, datagram, long));
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
@@ -149,10 +143,7 @@ fn what_cannot_leave_is_said() {
     );
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
     let far = Operation::Datagram {
-        to: Destination {
-            host: std::net::Ipv6Addr::LOCALHOST.into(),
-            pair: 5,
-        },
+        to: Destination { host: std::net::Ipv6Addr::LOCALHOST.into(), pair: 5 },
         key: KEY,
     };
     let error = post(&mut stage, &SendRequest::inline(3, far, b"without a route"));
@@ -164,15 +155,9 @@ fn what_cannot_leave_is_said() {
 #[test]
 fn a_failed_datagram_stops_its_sender_alone() {
     let mut stage = stage(Engine::Interp);
-    let operation = Operation::Datagram {
-        to: to(&stage, 1),
-        key: KEY,
-    };
+    let operation = Operation::Datagram { to: to(&stage, 1), key: KEY };
     receive(&mut stage, 40, 4096, 100);
-    let beyond = Slice {
-        at: SIZE as u64,
-        ..stage.hosts[0].own.slice(0, 1)
-    };
+    let beyond = Slice { at: SIZE as u64, ..stage.hosts[0].own.slice(0, 1) };
     post(&mut stage, &SendRequest::new(1, operation, beyond)).expect("there is room");
     let again = SendRequest::inline(2, operation, b"again");
     post(&mut stage, &again).expect("there is room");
@@ -194,10 +179,7 @@ fn a_failed_datagram_stops_its_sender_alone() {
 fn pairs_with_a_peer_take_no_datagrams() {
     let mut stage = Stage::new(&program(Engine::Interp), 5, |_: &mut Connection| {});
     receive(&mut stage, 40, 4096, 100);
-    let datagram = Operation::Datagram {
-        to: to(&stage, 1),
-        key: 0,
-    };
+    let datagram = Operation::Datagram { to: to(&stage, 1), key: 0 };
     let error = post(&mut stage, &SendRequest::inline(1, datagram, b"hello"));
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
     // A pair for datagrams on the first host, whose datagram names the connected one.
@@ -225,10 +207,7 @@ fn pairs_with_a_peer_take_no_datagrams() {
 #[test]
 fn who_polls_no_completions_posts_no_more() {
     let mut stage = stage(Engine::Interp);
-    let operation = Operation::Datagram {
-        to: to(&stage, 1),
-        key: KEY,
-    };
+    let operation = Operation::Datagram { to: to(&stage, 1), key: KEY };
     let request = SendRequest::inline(1, operation, b"");
     let queue = stage.hosts[0].queue;
     for _ in 0..16_384 / 128 {

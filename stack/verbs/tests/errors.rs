@@ -99,16 +99,7 @@ fn memory_that_is_not_there_is_not_written() {
     );
     let overflow = |stage: &Stage| write(stage, shared(stage, u64::MAX - 10), 100);
     assert_eq!(outcome(no_change, overflow), Status::RemoteAccess);
-    let local = |stage: &Stage| {
-        write(
-            stage,
-            Remote {
-                key: stage.hosts[1].own.key(),
-                at: 0,
-            },
-            100,
-        )
-    };
+    let local = |stage: &Stage| write(stage, Remote { key: stage.hosts[1].own.key(), at: 0 }, 100);
     assert_eq!(
         outcome(no_change, local),
         Status::RemoteAccess,
@@ -123,16 +114,7 @@ fn a_pair_that_allows_nothing_is_asked_in_vain() {
     assert_eq!(outcome(nothing, |s| write(s, remote(s), 8)), Status::RemoteAccess);
     let read = |s: &Stage| SendRequest::new(1, Operation::Read(remote(s)), own(s, 8));
     assert_eq!(outcome(nothing, read), Status::RemoteAccess);
-    let add = |s: &Stage| {
-        SendRequest::new(
-            1,
-            Operation::FetchAdd {
-                remote: remote(s),
-                add: 1,
-            },
-            own(s, 8),
-        )
-    };
+    let add = |s: &Stage| SendRequest::new(1, Operation::FetchAdd { remote: remote(s), add: 1 }, own(s, 8));
     assert_eq!(outcome(nothing, add), Status::RemoteAccess);
 }
 
@@ -151,11 +133,7 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
         SendRequest::new(
             1,
             Operation::Write(shared(s, 0)),
-            Slice {
-                key: 9,
-                at: 0,
-                len: 10,
-            },
+            Slice { key: 9, at: 0, len: 10 },
         )
     };
     assert_eq!(outcome(no_change, wrong), Status::LocalProtection);
@@ -171,11 +149,7 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
 fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
     let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
-    let absent = Slice {
-        key: 9,
-        at: 0,
-        len: 10,
-    };
+    let absent = Slice { key: 9, at: 0, len: 10 };
     let remote = |at: u64| Operation::Write(stage.hosts[1].shared.remote(at));
     let good = stage.hosts[0].own.slice(0, 5_000);
     let requests = [
@@ -336,18 +310,9 @@ fn states_come_one_after_the_other() {
     assert_eq!(error, Err(VerbsError::State { state, what: "send" }));
     let connection = Connection::new([10, 0, 0, 2].into(), 5);
     let error = host.device.connect(&mut host.stack, stage.now, pair, &connection);
-    assert_eq!(
-        error,
-        Err(VerbsError::State {
-            state,
-            what: "become RTR"
-        })
-    );
+    assert_eq!(error, Err(VerbsError::State { state, what: "become RTR" }));
     host.device.to_init(pair).expect("it is new");
-    let wrong = Connection {
-        mtu: 1000,
-        ..connection
-    };
+    let wrong = Connection { mtu: 1000, ..connection };
     assert!(matches!(
         host.device.connect(&mut host.stack, stage.now, pair, &wrong),
         Err(VerbsError::Stack(_))

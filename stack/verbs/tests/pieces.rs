@@ -150,10 +150,7 @@ fn a_datagram_is_gathered_and_scattered() {
     fill(&stage, 0, &[1, 900, 99], &bytes);
     let local = own(&stage, 1, &[500, 500]);
     receive(&mut stage, 1, local).expect("there is room");
-    let to = Destination {
-        host: address(1),
-        pair: stage.hosts[1].pair.number(),
-    };
+    let to = Destination { host: address(1), pair: stage.hosts[1].pair.number() };
     let request = SendRequest::new(
         1,
         Operation::Datagram { to, key: 4 },
@@ -201,11 +198,7 @@ fn a_piece_that_may_not_be_used_fails_its_work() {
         assert_eq!(stage.hosts[1].shared.region().bytes()[..100], [5; 100]);
     };
     let beyond = |stage: &Stage| stage.hosts[0].own.slice(SIZE as u64 - 49, 50);
-    let absent = |stage: &Stage| Slice {
-        key: stage.hosts[0].own.key() ^ 1,
-        at: 0,
-        len: 50,
-    };
+    let absent = |stage: &Stage| Slice { key: stage.hosts[0].own.key() ^ 1, at: 0, len: 50 };
     for is_read in [false, true] {
         host_with(&beyond, is_read);
         host_with(&absent, is_read);

@@ -48,11 +48,8 @@ pub struct Host {
 
 impl Host {
     fn new(program: &Arc<dyn Program>, number: usize, seed: u64, end: Cable) -> Host {
-        let interface = InterfaceConfig {
-            addresses: vec![(address(number), 24)],
-            gateways: vec![],
-            mtu: 1500,
-        };
+        let interface =
+            InterfaceConfig { addresses: vec![(address(number), 24)], gateways: vec![], mtu: 1500 };
         let mut config = StackConfig::new(interface, 2 * seed + number as u64);
         config.limits.regions = 400;
         let stack = Stack::new(Arc::clone(program), config, end.caps());
@@ -73,16 +70,7 @@ impl Host {
         };
         let (own, shared) = (register(Access::LOCAL_WRITE), register(Access::ALL));
         device.to_init(pair).expect("it is new");
-        Host {
-            stack,
-            end,
-            device,
-            domain,
-            queue,
-            pair,
-            own,
-            shared,
-        }
+        Host { stack, end, device, domain, queue, pair, own, shared }
     }
 
     /// Does all that is to be done now; true when that was anything.

@@ -229,11 +229,7 @@ impl Driver {
             .unwrap_or(CLOSE_TIMEOUT);
         if is_closing {
             let left = state.stream.as_mut().and_then(|stream| stream.unacknowledged());
-            let begun = Closing {
-                since: now,
-                written: state.written,
-                left,
-            };
+            let begun = Closing { since: now, written: state.written, left };
             self.closing.get_or_insert(begun).update(state.written, left, now);
         }
         let gives_up = self
@@ -330,16 +326,12 @@ fn frame(state: &mut State) {
         if entry.fate != Fate::Send {
             // Its place is behind what is on its way.
             let end = state.encoded;
-            state.sent.push_back(SendRecord {
-                end,
-                ..SendRecord::from(entry)
-            });
+            state
+                .sent
+                .push_back(SendRecord { end, ..SendRecord::from(entry) });
             continue;
         }
-        let part = Part {
-            data: entry.data,
-            is_end: entry.is_end,
-        };
+        let part = Part { data: entry.data, is_end: entry.is_end };
         let fate = match state.stack.encode(part, &entry.context) {
             Ok(bytes) => {
                 state.encoded += bytes.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
@@ -355,13 +347,9 @@ fn frame(state: &mut State) {
             }
         };
         let (end, is_quiet) = (state.encoded, entry.is_quiet);
-        state.sent.push_back(SendRecord {
-            end,
-            id: entry.id,
-            context: entry.context,
-            fate,
-            is_quiet,
-        });
+        state
+            .sent
+            .push_back(SendRecord { end, id: entry.id, context: entry.context, fate, is_quiet });
     }
     sent(state);
 }

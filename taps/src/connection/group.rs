@@ -63,10 +63,7 @@ impl Group {
             tasks: Vec::new(),
             lingering: None,
         };
-        Arc::new(Group {
-            plan,
-            inner: Mutex::new(inner),
-        })
+        Arc::new(Group { plan, inner: Mutex::new(inner) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -207,13 +204,7 @@ mod tests {
     fn properties_become_options_of_transports() {
         let mut properties = TransportProperties::new();
         let of = |properties: &TransportProperties| tuning(properties, Action::Initiate);
-        assert_eq!(
-            of(&properties),
-            Tuning {
-                is_eager: true,
-                ..Tuning::default()
-            }
-        );
+        assert_eq!(of(&properties), Tuning { is_eager: true, ..Tuning::default() });
         properties
             .set(Property::KeepAliveTimeout, Duration::from_secs(5))
             .expect("a time");

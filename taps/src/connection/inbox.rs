@@ -98,22 +98,14 @@ impl Inbox {
         let data = self.data.split_to(length.min(max)).freeze();
         if !is_whole {
             self.has_begun = true;
-            return Some(Received::Partial {
-                data,
-                context: self.context.clone(),
-                end_of_message: false,
-            });
+            return Some(Received::Partial { data, context: self.context.clone(), end_of_message: false });
         }
         let mut next = MessageContext::new();
         (next.local, next.remote) = (self.context.local, self.context.remote);
         let context = std::mem::replace(&mut self.context, next);
         self.is_end = false;
         match std::mem::take(&mut self.has_begun) {
-            true => Some(Received::Partial {
-                data,
-                context,
-                end_of_message: true,
-            }),
+            true => Some(Received::Partial { data, context, end_of_message: true }),
             false => Some(Received::Complete { data, context }),
         }
     }
@@ -125,10 +117,7 @@ mod tests {
 
     fn inbox(data: &'static [u8], is_end: bool) -> Inbox {
         let mut inbox = Inbox::default();
-        inbox.push(&Part {
-            data: Bytes::from_static(data),
-            is_end,
-        });
+        inbox.push(&Part { data: Bytes::from_static(data), is_end });
         inbox
     }
 
@@ -163,10 +152,7 @@ mod tests {
         let mut inbox = inbox(b"abc", true);
         let first = inbox.take(1, 2).expect("a part").context().id();
         assert_eq!(inbox.take(1, 2).expect("the rest").context().id(), first);
-        inbox.push(&Part {
-            data: Bytes::new(),
-            is_end: true,
-        });
+        inbox.push(&Part { data: Bytes::new(), is_end: true });
         let next = inbox
             .take(usize::MAX, usize::MAX)
             .expect("an empty message is one");

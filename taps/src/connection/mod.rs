@@ -97,14 +97,8 @@ impl Connection {
     fn of(core: Arc<Core>) -> Connection {
         let hold = Arc::new(Hold(Arc::clone(&core)));
         Connection {
-            sender: Sender {
-                core: Arc::clone(&core),
-                _hold: Arc::clone(&hold),
-            },
-            receiver: Receiver {
-                core: Arc::clone(&core),
-                _hold: Arc::clone(&hold),
-            },
+            sender: Sender { core: Arc::clone(&core), _hold: Arc::clone(&hold) },
+            receiver: Receiver { core: Arc::clone(&core), _hold: Arc::clone(&hold) },
             events: Events { core, _hold: hold },
         }
     }

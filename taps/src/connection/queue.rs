@@ -325,20 +325,11 @@ mod tests {
         let mut queue = Queue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
         queue.push(entry(0, &MessageContext::new(), true));
-        queue.push(Entry {
-            deadline: Some(now),
-            ..entry(1, &whole, false)
-        });
+        queue.push(Entry { deadline: Some(now), ..entry(1, &whole, false) });
         let later = now + Duration::from_secs(1);
-        queue.push(Entry {
-            deadline: Some(later),
-            ..entry(2, &MessageContext::new(), true)
-        });
+        queue.push(Entry { deadline: Some(later), ..entry(2, &MessageContext::new(), true) });
         assert_eq!(queue.expire(now), Some(later));
-        queue.push(Entry {
-            deadline: Some(later),
-            ..entry(3, &whole, true)
-        });
+        queue.push(Entry { deadline: Some(later), ..entry(3, &whole, true) });
         assert_eq!(queue.bytes(), 8, "what has expired is freed");
         let fates: Vec<_> = std::iter::from_fn(|| queue.take())
             .map(|entry| (entry.id.0, entry.fate))
@@ -377,15 +368,9 @@ mod tests {
     fn parts_that_wait_expire_with_their_message() {
         let mut queue = Queue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
-        queue.push(Entry {
-            deadline: Some(now),
-            ..entry(0, &whole, false)
-        });
+        queue.push(Entry { deadline: Some(now), ..entry(0, &whole, false) });
         let later = now + Duration::from_secs(1);
-        queue.push(Entry {
-            deadline: Some(later),
-            ..entry(1, &whole, true)
-        });
+        queue.push(Entry { deadline: Some(later), ..entry(1, &whole, true) });
         assert_eq!(queue.expire(now), None);
         assert!(std::iter::from_fn(|| queue.take()).all(|entry| entry.fate == Fate::Expired));
     }
@@ -395,10 +380,7 @@ mod tests {
         let mut queue = Queue::default();
         let now = Instant::now();
         for id in 0..2 * MAX_OPEN as u64 {
-            queue.push(Entry {
-                deadline: Some(now),
-                ..entry(id, &MessageContext::new(), false)
-            });
+            queue.push(Entry { deadline: Some(now), ..entry(id, &MessageContext::new(), false) });
             queue.expire(now);
             assert!(queue.take().is_some_and(|entry| entry.fate == Fate::Expired));
         }

@@ -101,10 +101,7 @@ impl Receiver {
     /// The Connection as a reader of bytes; messages' ends are not seen.
     #[must_use]
     pub fn into_reader(self) -> Reader {
-        Reader {
-            receiver: self,
-            rest: Bytes::new(),
-        }
+        Reader { receiver: self, rest: Bytes::new() }
     }
 }
 
@@ -128,10 +125,9 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     if bytes.is_empty() {
         received_all(state);
     } else if state.stack.is_empty() {
-        state.inbox.push(&Part {
-            data: Bytes::copy_from_slice(bytes),
-            is_end: false,
-        });
+        state
+            .inbox
+            .push(&Part { data: Bytes::copy_from_slice(bytes), is_end: false });
     } else {
         state.stack.push(bytes);
     }
@@ -147,10 +143,7 @@ fn received_all(state: &mut State) {
     state.is_received = true;
     if state.stack.is_empty() && state.inbox.is_within() && !state.inbox.is_end() {
         state.inbox.context.is_final = true;
-        state.inbox.push(&Part {
-            data: Bytes::new(),
-            is_end: true,
-        });
+        state.inbox.push(&Part { data: Bytes::new(), is_end: true });
     }
     // The other direction may have ended before.
     state.wake_driver();

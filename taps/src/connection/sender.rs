@@ -152,11 +152,7 @@ impl Sender {
     /// reported by no event.
     #[must_use]
     pub fn into_writer(self) -> Writer {
-        Writer {
-            sender: self,
-            context: MessageContext::new(),
-            is_shut: false,
-        }
+        Writer { sender: self, context: MessageContext::new(), is_shut: false }
     }
 }
 

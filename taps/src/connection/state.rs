@@ -76,20 +76,8 @@ pub(super) struct SendRecord {
 
 impl From<Entry> for SendRecord {
     fn from(entry: Entry) -> SendRecord {
-        let Entry {
-            id,
-            context,
-            fate,
-            is_quiet,
-            ..
-        } = entry;
-        SendRecord {
-            end: 0,
-            id,
-            context,
-            fate,
-            is_quiet,
-        }
+        let Entry { id, context, fate, is_quiet, .. } = entry;
+        SendRecord { end: 0, id, context, fate, is_quiet }
     }
 }
 
@@ -191,11 +179,7 @@ impl Core {
             listener: None,
             waiting: Vec::new(),
         };
-        Arc::new(Core {
-            group,
-            action,
-            state: Mutex::new(state),
-        })
+        Arc::new(Core { group, action, state: Mutex::new(state) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -248,15 +232,9 @@ impl Core {
             Fate::Send => std::mem::take(data),
             Fate::Expired | Fate::Refused(_) => Bytes::new(),
         };
-        state.queue.push(Entry {
-            id,
-            context,
-            data,
-            is_end,
-            deadline,
-            fate,
-            is_quiet,
-        });
+        state
+            .queue
+            .push(Entry { id, context, data, is_end, deadline, fate, is_quiet });
         state.wake_driver();
         Ok(Some(id))
     }
@@ -375,13 +353,7 @@ impl State {
 
     /// Reports what became of a Send.
     pub(super) fn reported(&mut self, record: SendRecord) {
-        let SendRecord {
-            id: send,
-            mut context,
-            fate,
-            is_quiet,
-            ..
-        } = record;
+        let SendRecord { id: send, mut context, fate, is_quiet, .. } = record;
         (context.local, context.remote) = (self.about.local, self.about.peer);
         match fate {
             _ if is_quiet => {}

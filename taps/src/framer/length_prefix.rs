@@ -23,9 +23,7 @@ impl LengthPrefix {
     /// For messages of at most so many bytes, and at most 4 GiB.
     #[must_use]
     pub fn new(max_len: usize) -> LengthPrefix {
-        LengthPrefix {
-            max_len: max_len.min(u32::MAX as usize),
-        }
+        LengthPrefix { max_len: max_len.min(u32::MAX as usize) }
     }
 }
 
@@ -35,12 +33,7 @@ impl Framer for LengthPrefix {
     }
 
     fn start(&self) -> Box<dyn Framing> {
-        Box::new(Lengths {
-            max_len: self.max_len,
-            kept: Vec::new(),
-            length: 0,
-            left: None,
-        })
+        Box::new(Lengths { max_len: self.max_len, kept: Vec::new(), length: 0, left: None })
     }
 }
 
@@ -59,10 +52,7 @@ impl Framing for Lengths {
         if self.length > self.max_len {
             let why = format!("it has {} bytes, and {} are the limit", self.length, self.max_len);
             (self.length, self.kept) = (0, Vec::new());
-            return Err(FramingError::Message {
-                framer: NAME.into(),
-                why,
-            });
+            return Err(FramingError::Message { framer: NAME.into(), why });
         }
         if !part.data.is_empty() {
             self.kept.push(part.data);
@@ -86,19 +76,13 @@ impl Framing for Lengths {
         };
         if self.left.is_none() && left > self.max_len {
             let why = format!("a message of {left} bytes, and {} are the limit", self.max_len);
-            return Err(FramingError::Input {
-                framer: NAME.into(),
-                why,
-            });
+            return Err(FramingError::Input { framer: NAME.into(), why });
         }
         let data = input.split_to(left.min(input.len())).freeze();
         let left = left - data.len();
         self.left = (left > 0).then_some(left);
         // Nothing of a message that has begun is no news.
-        Ok((left == 0 || !data.is_empty()).then_some(Part {
-            data,
-            is_end: left == 0,
-        }))
+        Ok((left == 0 || !data.is_empty()).then_some(Part { data, is_end: left == 0 }))
     }
 }
 
@@ -119,10 +103,7 @@ mod tests {
     fn messages_have_their_length_before_them() {
         let mut framing = LengthPrefix::new(10).start();
         let (context, mut out) = (MessageContext::new(), Vec::new());
-        let part = |data: &'static [u8], is_end| Part {
-            data: Bytes::from_static(data),
-            is_end,
-        };
+        let part = |data: &'static [u8], is_end| Part { data: Bytes::from_static(data), is_end };
         framing
             .encode(part(b"hel", false), &context, &mut out)
             .expect("short enough");

@@ -20,13 +20,8 @@ struct Layer {
 
 impl Stack {
     pub(crate) fn new(framers: &[Arc<dyn Framer>]) -> Stack {
-        let layer = |framer: &Arc<dyn Framer>| Layer {
-            framing: framer.start(),
-            input: BytesMut::new(),
-        };
-        Stack {
-            layers: framers.iter().map(layer).collect(),
-        }
+        let layer = |framer: &Arc<dyn Framer>| Layer { framing: framer.start(), input: BytesMut::new() };
+        Stack { layers: framers.iter().map(layer).collect() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -40,10 +35,7 @@ impl Stack {
         for place in 0..self.layers.len() {
             let greeting = self.layers[place].framing.greeting();
             if !greeting.is_empty() {
-                let part = Part {
-                    data: greeting,
-                    is_end: true,
-                };
+                let part = Part { data: greeting, is_end: true };
                 all.append(&mut encode(&mut self.layers[..place], part, &context)?);
             }
         }
@@ -92,10 +84,7 @@ fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<
     let count = out.len();
     let mut all = Vec::new();
     for (place, data) in out.into_iter().enumerate() {
-        let part = Part {
-            data,
-            is_end: is_end && place + 1 == count,
-        };
+        let part = Part { data, is_end: is_end && place + 1 == count };
         all.append(&mut encode(below, part, context)?);
     }
     Ok(all)
@@ -128,10 +117,7 @@ mod tests {
             vec![Arc::new(LengthPrefix::new(100)), Arc::new(LengthPrefix::new(10))];
         let mut stack = Stack::new(&framers);
         let mut context = MessageContext::new();
-        let part = Part {
-            data: Bytes::from_static(b"hello"),
-            is_end: true,
-        };
+        let part = Part { data: Bytes::from_static(b"hello"), is_end: true };
         let sent = stack.encode(part.clone(), &context).expect("it fits").concat();
         assert_eq!(
             sent, b"\0\0\0\x09\0\0\0\x05hello",

@@ -111,9 +111,7 @@ impl TransportProperties {
         let chosen = preferences
             .iter()
             .map(|&(property, preference)| (property, preference.into()));
-        TransportProperties {
-            chosen: chosen.collect(),
-        }
+        TransportProperties { chosen: chosen.collect() }
     }
 
     /// Chooses a value.
@@ -282,18 +280,15 @@ pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyE
         return Err(PropertyError::ReadOnly(property));
     }
     let text = value.to_string();
-    definition.kind.admit(value).ok_or(PropertyError::Value {
-        property,
-        value: text,
-    })
+    definition
+        .kind
+        .admit(value)
+        .ok_or(PropertyError::Value { property, value: text })
 }
 
 /// The value of a text.
 pub(crate) fn parse(property: Property, text: &str) -> Result<Value, PropertyError> {
-    let wrong = || PropertyError::Value {
-        property,
-        value: text.chars().take(100).collect(),
-    };
+    let wrong = || PropertyError::Value { property, value: text.chars().take(100).collect() };
     property.definition().kind.parse(text).ok_or_else(wrong)
 }
 

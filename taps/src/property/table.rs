@@ -172,18 +172,9 @@ pub struct Definition {
 }
 
 const NUMBER: Type = Type::Integer { min: 0, or: None };
-const COVERAGE: Type = Type::Integer {
-    min: 0,
-    or: Some("Full Coverage"),
-};
-const SINGULAR: Type = Type::Integer {
-    min: 0,
-    or: Some("Not applicable"),
-};
-const RATE: Type = Type::Integer {
-    min: 1,
-    or: Some("Unlimited"),
-};
+const COVERAGE: Type = Type::Integer { min: 0, or: Some("Full Coverage") };
+const SINGULAR: Type = Type::Integer { min: 0, or: Some("Not applicable") };
+const RATE: Type = Type::Integer { min: 1, or: Some("Unlimited") };
 const TIMEOUT: Type = Type::Time { or: "Disabled" };
 const USER_TIMEOUT: Type = Type::Time { or: "TCP default" };
 const LIFETIME: Type = Type::Time { or: "Infinite" };
@@ -217,14 +208,7 @@ const fn of(
     kind: Type,
     initial: Initial,
 ) -> Definition {
-    Definition {
-        property,
-        name,
-        section,
-        class,
-        kind,
-        initial,
-    }
+    Definition { property, name, section, class, kind, initial }
 }
 
 const fn selection(

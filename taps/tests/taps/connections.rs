@@ -200,10 +200,7 @@ async fn after_closing_nothing_is_sent() {
         let events = rest(&mut client).await;
         assert!(events.iter().any(|event| matches!(
             event,
-            Event::SendError {
-                why: SendError::Closing | SendError::Ended(_),
-                ..
-            }
+            Event::SendError { why: SendError::Closing | SendError::Ended(_), .. }
         )));
         assert_eq!(events.last(), Some(&Event::Closed));
     }

@@ -49,9 +49,7 @@ impl Capabilities {
     /// [`CapabilitiesError::Unknown`].
     pub fn of(target: &str) -> Result<Capabilities, CapabilitiesError> {
         let found = TARGETS.iter().find(|(name, _)| *name == target);
-        let (_, text) = found.ok_or_else(|| CapabilitiesError::Unknown {
-            name: target.to_owned(),
-        })?;
+        let (_, text) = found.ok_or_else(|| CapabilitiesError::Unknown { name: target.to_owned() })?;
         Capabilities::read(text)
     }
 

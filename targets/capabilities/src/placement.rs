@@ -54,11 +54,7 @@ pub fn placements(module: &Module, capabilities: &Capabilities) -> Vec<Placed> {
     let events = (0..module.chains.len() as u32).map(EventId);
     let place = |event| match &capabilities.kernel {
         Some(offer) => {
-            let placing = Placing {
-                module,
-                walk: &walk,
-                offer,
-            };
+            let placing = Placing { module, walk: &walk, offer };
             placing.place(event)
         }
         None => Placed {
@@ -93,11 +89,7 @@ impl<'m> Placing<'_, 'm> {
         } else {
             Placement::User
         };
-        Placed {
-            event,
-            placement,
-            reasons: reasons.into_vec(),
-        }
+        Placed { event, placement, reasons: reasons.into_vec() }
     }
 
     /// Whether packets bring the event about that come whole. What the kernel cannot do with them is a reason.

@@ -20,10 +20,7 @@ impl Reasons {
         let known = self.0.iter().position(|reason| reason.text == text);
         let at = known.unwrap_or(self.0.len());
         if known.is_none() {
-            self.0.push(Reason {
-                text,
-                spans: Vec::new(),
-            });
+            self.0.push(Reason { text, spans: Vec::new() });
         }
         let spans = &mut self.0[at].spans;
         spans.extend(span);

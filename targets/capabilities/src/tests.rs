@@ -28,13 +28,7 @@ const PLAIN: Program<'static> = Program {
 
 impl Program<'_> {
     fn text(&self) -> String {
-        let Program {
-            take,
-            more,
-            chain,
-            ids,
-            source,
-        } = self;
+        let Program { take, more, chain, ids, source } = self;
         format!(
             "event came : NET_EVENT {{ ip_addr_t from; uint16 port; addr_t addr; uint32 len; }}\n\
              event late : TIMER_EVENT {{ }}\n\
@@ -164,15 +158,7 @@ fn what_helpers_put_into_a_packet_is_found() {
                 void load(head h, conn c) { h.data = data(c.self, 0, 5); }\n\
                 void send(IPheader ip, head h) { emit pkt_gen(ip, h); }\n\
                 void wait(conn c) { emit timer_start(c.tick, 1s); }";
-    let take = |body| {
-        Program {
-            take: body,
-            more,
-            ..PLAIN
-        }
-        .placed(&xdp())
-        .1
-    };
+    let take = |body| Program { take: body, more, ..PLAIN }.placed(&xdp()).1;
     assert_eq!(
         take("wait(c); IPheader ip; ip.dst_ip = c.peer; head h; h.port = 3; send(ip, h);"),
         ["`head` goes back to the frame's sender"]
@@ -208,12 +194,7 @@ fn of_lists_it_is_not_known_which_element_is_meant() {
         ),
     ] {
         let take = format!("{begin} {between} {end}");
-        let placed = Program {
-            take: &take,
-            more,
-            ..PLAIN
-        }
-        .placed(&xdp());
+        let placed = Program { take: &take, more, ..PLAIN }.placed(&xdp());
         assert_eq!(placed.1, [reason], "{between}");
     }
 }
@@ -263,17 +244,11 @@ fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
         ..PLAIN
     };
     user(externs, &xdp(), "it calls the extern `look_up`");
-    let udp = Program {
-        source: "udp(9)",
-        ..PLAIN
-    };
+    let udp = Program { source: "udp(9)", ..PLAIN };
     assert_eq!(udp.placed(&xdp()).0, Placement::Kernel);
     let packets = kernel(|offer| offer.sources = vec![SourceKind::Ip]);
     user(udp, &packets, "it comes from datagrams to UDP port 9");
-    let trimmed = Program {
-        source: "trimmed(253)",
-        ..PLAIN
-    };
+    let trimmed = Program { source: "trimmed(253)", ..PLAIN };
     user(trimmed, &xdp(), "it comes from packets whose data were cut off");
     let steps = PLAIN.module().chains[0].bounds.steps;
     let exactly = kernel(|offer| offer.limits.steps = Some(steps));
@@ -284,10 +259,7 @@ fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
         &below,
         &format!("it takes up to {steps} steps, more than {}", steps - 1),
     );
-    let notice = Program {
-        take: "emit notify(EOF);",
-        ..PLAIN
-    };
+    let notice = Program { take: "emit notify(EOF);", ..PLAIN };
     // A notice is 88 bytes: `NotifyRec`.
     let short = kernel(|offer| offer.limits.record_bytes = Some(87));
     user(notice, &short, "it takes up to 88 bytes of records, more than 87");
@@ -311,10 +283,7 @@ fn events_of_others_than_packets_name_what_brings_them() {
 
 #[test]
 fn a_reason_names_the_lines_of_its_construct() {
-    let program = Program {
-        take: "\nemit notify(EOF);",
-        ..PLAIN
-    };
+    let program = Program { take: "\nemit notify(EOF);", ..PLAIN };
     let (module, text) = (program.module(), program.text());
     let placed = placements(&module, &xdp());
     let span = placed[0].reasons[0].spans[0];
@@ -361,10 +330,7 @@ fn what_a_program_lacks_is_named_with_its_place() {
         let missing = lacks(&program.module(), capabilities);
         missing.into_iter().map(|reason| reason.text).collect()
     };
-    let trimmed = Program {
-        source: "trimmed(253)",
-        ..PLAIN
-    };
+    let trimmed = Program { source: "trimmed(253)", ..PLAIN };
     assert_eq!(
         texts(trimmed, &xdp()),
         [

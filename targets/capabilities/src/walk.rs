@@ -95,10 +95,7 @@ impl<'m> Walk<'m> {
         visit: &mut dyn FnMut(&[Call], &'m Stmt, &'m Instr),
     ) {
         let refs = processor.args.iter().map(|place| self.bytes(&[], place));
-        let call = Call {
-            func: processor.func,
-            refs: refs.collect(),
-        };
+        let call = Call { func: processor.func, refs: refs.collect() };
         self.visit(&mut vec![call], &mut HashSet::new(), visit);
     }
 
@@ -197,10 +194,7 @@ impl<'m> Walk<'m> {
             Arg::Ref(place) => Some(self.bytes(calls, place)),
             Arg::Value(_) => None,
         });
-        Call {
-            func,
-            refs: refs.collect(),
-        }
+        Call { func, refs: refs.collect() }
     }
 
     /// The bytes of a place that the innermost function names.
@@ -210,11 +204,7 @@ impl<'m> Walk<'m> {
             Some(step) => u64::from(step.header) + u64::from(step.cap) * u64::from(step.stride),
             None => self.size(&place.ty),
         };
-        let own = |root| Bytes {
-            root,
-            range: from..from + len,
-            is_within: false,
-        };
+        let own = |root| Bytes { root, range: from..from + len, is_within: false };
         let bytes = match place.base {
             Base::Local => own(Root::Frame(calls.len().saturating_sub(1))),
             Base::Ref(n) => match calls.last().and_then(|call| call.refs.get(usize::from(n))) {
@@ -223,17 +213,11 @@ impl<'m> Walk<'m> {
             },
             base => own(Root::Chain(base)),
         };
-        Bytes {
-            is_within: bytes.is_within || !place.steps.is_empty(),
-            ..bytes
-        }
+        Bytes { is_within: bytes.is_within || !place.steps.is_empty(), ..bytes }
     }
 
     fn size(&self, ty: &Ty) -> u64 {
-        let layout = Layout {
-            structs: &self.module.structs,
-            member_size: &self.member_sizes,
-        };
+        let layout = Layout { structs: &self.module.structs, member_size: &self.member_sizes };
         layout.size(ty).into()
     }
 }

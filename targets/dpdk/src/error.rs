@@ -137,11 +137,7 @@ impl OpenError {
                 Some(Ok(_)) => {}
             }
         }
-        OpenError::Probe {
-            device: device.to_owned(),
-            error,
-            messages,
-        }
+        OpenError::Probe { device: device.to_owned(), error, messages }
     }
 
     /// For a call that failed.

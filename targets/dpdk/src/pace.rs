@@ -15,10 +15,7 @@ use rustix::time::{
 /// How long a port that has nothing to do is polled without pause: the time that it takes to wake a thread.
 const EAGER: Duration = Duration::from_micros(100);
 /// How often it is polled then.
-const INTERVAL: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 50_000,
-};
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 
 /// A timer.
 #[derive(Debug)]
@@ -51,10 +48,7 @@ impl Pace {
         if now < self.due {
             return Ok(());
         }
-        let once = Itimerspec {
-            it_interval: Timespec::default(),
-            it_value: INTERVAL,
-        };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: INTERVAL };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
         self.due = now + Duration::from_nanos(INTERVAL.tv_nsec as u64);
         Ok(())

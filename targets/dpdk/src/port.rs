@@ -171,10 +171,7 @@ impl Probed {
         let queues = (0..count).map(|number| {
             // SAFETY: it was opened with so many.
             let queue = unsafe { hw_queue(opened.as_ptr(), number) };
-            NonNull::new(queue).map(|queue| Queue {
-                queue,
-                port: port.clone(),
-            })
+            NonNull::new(queue).map(|queue| Queue { queue, port: port.clone() })
         });
         queues
             .collect::<Option<_>>()

@@ -18,12 +18,8 @@ pub(crate) fn attach(
     count: u16,
 ) -> Result<OwnedFd, OpenError> {
     let interface = hawser_host::Interface::numbered(interface)?;
-    hawser_xdp::attach_for_libxdp(&interface, interface.neighbour(), addresses, count).map_err(|error| {
-        OpenError::Program {
-            device: device.to_owned(),
-            error: error.into(),
-        }
-    })
+    hawser_xdp::attach_for_libxdp(&interface, interface.neighbour(), addresses, count)
+        .map_err(|error| OpenError::Program { device: device.to_owned(), error: error.into() })
 }
 
 #[cfg(not(feature = "ebpf"))]

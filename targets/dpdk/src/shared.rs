@@ -76,10 +76,7 @@ fn own_folder() -> Result<PathBuf, OpenError> {
     let folder = set
         .map_or_else(|| PathBuf::from("/run"), PathBuf::from)
         .join("hawser");
-    let error = |error| OpenError::Socket {
-        path: folder.clone(),
-        error,
-    };
+    let error = |error| OpenError::Socket { path: folder.clone(), error };
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -91,10 +88,8 @@ fn own_folder() -> Result<PathBuf, OpenError> {
 /// Checks that nobody else may put a socket in the place of the one at `path`.
 fn check(path: &Path) -> Result<(), OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    is_own(folder.unwrap_or(Path::new("."))).map_err(|error| OpenError::Socket {
-        path: path.to_owned(),
-        error,
-    })
+    is_own(folder.unwrap_or(Path::new(".")))
+        .map_err(|error| OpenError::Socket { path: path.to_owned(), error })
 }
 
 /// Removes the socket of a server that was killed: DPDK does not listen at a file that is there.

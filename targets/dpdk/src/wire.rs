@@ -127,22 +127,15 @@ impl DpdkWire {
             .info()
             .map_err(OpenError::io("read what the port offers"))?;
         if count > info.queues {
-            return Err(OpenError::Queues {
-                device: device.to_owned(),
-                queues: info.queues,
-                wanted: count,
-            });
+            return Err(OpenError::Queues { device: device.to_owned(), queues: info.queues, wanted: count });
         }
         let program = info
             .is_af_xdp
             .then(|| program::attach(device, info.interface, addresses, count))
             .transpose()?;
         let (queues, messages) = environment::with_messages(|| probed.open(&info, count, program));
-        let queues = queues.map_err(|error| OpenError::Port {
-            device: device.to_owned(),
-            error,
-            messages,
-        })?;
+        let queues =
+            queues.map_err(|error| OpenError::Port { device: device.to_owned(), error, messages })?;
         let (mut own, mut mtu) = (info.mac, u32::from(info.mtu));
         let stand = (info.interface != 0)
             .then(|| Stand::on(info.interface))
@@ -284,10 +277,7 @@ impl Stand {
     fn on(interface: u32) -> Result<Stand, OpenError> {
         let interface = Interface::numbered(interface)?;
         let promiscuous = interface.promiscuous()?;
-        Ok(Stand {
-            interface,
-            promiscuous,
-        })
+        Ok(Stand { interface, promiscuous })
     }
 }
 

@@ -34,18 +34,8 @@ impl Holds {
     /// The shape with room for at least `frames` frames, in whole blocks, but with no more than the largest.
     pub(crate) fn shape(self, frames: usize) -> Shape {
         let largest = match self {
-            Holds::All => Shape {
-                place: 17 * 4096,
-                places_per_block: 15,
-                block: 1 << 20,
-                blocks: 32,
-            },
-            Holds::Usual => Shape {
-                place: 2048,
-                places_per_block: 32,
-                block: 64 << 10,
-                blocks: 128,
-            },
+            Holds::All => Shape { place: 17 * 4096, places_per_block: 15, block: 1 << 20, blocks: 32 },
+            Holds::Usual => Shape { place: 2048, places_per_block: 32, block: 64 << 10, blocks: 128 },
         };
         Shape {
             blocks: frames.div_ceil(largest.places_per_block).clamp(1, largest.blocks),
@@ -129,12 +119,7 @@ impl Batch {
     pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
         match &self.frames[i] {
             Received::Buffer(slot) => self.spilt.frame(*slot),
-            Received::Ring {
-                place,
-                bytes,
-                csum,
-                seg_size,
-            } => RxFrame {
+            Received::Ring { place, bytes, csum, seg_size } => RxFrame {
                 head: &self.ring.bytes(&self.places[*place])[bytes.clone()],
                 tail: &[],
                 csum: *csum,
@@ -156,12 +141,7 @@ impl Batch {
         let bytes = self.ring.frame(&self.places[place])?;
         let header = bytes.start.checked_sub(vnet::HEADER)?;
         let (csum, seg_size) = vnet::read(self.ring.bytes(&self.places[place])[header..].first_chunk()?);
-        Some(Received::Ring {
-            place,
-            bytes,
-            csum,
-            seg_size,
-        })
+        Some(Received::Ring { place, bytes, csum, seg_size })
     }
 }
 

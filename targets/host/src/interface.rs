@@ -60,18 +60,10 @@ impl Interface {
         }
         let (kind, mac) = ask(libc::SIOCGIFHWADDR as libc::c_ulong)?.hardware_address();
         if kind != HARDWARE_ETHERNET {
-            return Err(OpenError::Kind {
-                name: name.to_owned(),
-                wanted: "an Ethernet interface",
-            });
+            return Err(OpenError::Kind { name: name.to_owned(), wanted: "an Ethernet interface" });
         }
         let mtu = ask(libc::SIOCGIFMTU as libc::c_ulong)?.number();
-        Ok(Interface {
-            name: name.to_owned(),
-            index,
-            mac,
-            mtu: mtu as u32,
-        })
+        Ok(Interface { name: name.to_owned(), index, mac, mtu: mtu as u32 })
     }
 
     /// The rate of the line of the interface `name` in bits per second, as its driver states it (ethtool); none where it has
@@ -187,12 +179,7 @@ mod tests {
     #[test]
     fn the_stack_is_a_host_of_its_own() {
         for mac in [[0x52, 0x54, 0, 1, 2, 3], [0, 0x1b, 0x21, 0, 0, 0x5a]] {
-            let interface = Interface {
-                name: "eth0".to_owned(),
-                index: 2,
-                mac,
-                mtu: 1500,
-            };
+            let interface = Interface { name: "eth0".to_owned(), index: 2, mac, mtu: 1500 };
             let own = interface.neighbour();
             assert_ne!(own, mac);
             assert_eq!(own[0] & 3, 2, "locally administered, one host's");

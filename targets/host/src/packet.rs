@@ -245,10 +245,7 @@ impl Wire for PacketWire {
         if self.limit.is_blocked() {
             self.measure();
         }
-        let mut socket = Socket {
-            fd: self.socket.as_fd(),
-            limit: &mut self.limit,
-        };
+        let mut socket = Socket { fd: self.socket.as_fd(), limit: &mut self.limit };
         let taken = slots::send(&mut socket, frames, ETHERNET, &mut self.counters)?;
         self.is_full = taken < frames.len();
         if self.is_full {

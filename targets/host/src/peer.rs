@@ -32,10 +32,7 @@ impl Peer {
             .map_err(|_| OpenError::Missing(name.to_owned()))?;
         sys::bind_packet(socket.as_fd(), request.number())
             .map_err(OpenError::io("bind the packet socket"))?;
-        Ok(Peer {
-            socket: File::from(socket),
-            buffer: vec![0; MAX_PACKET],
-        })
+        Ok(Peer { socket: File::from(socket), buffer: vec![0; MAX_PACKET] })
     }
 
     /// Sends a packet, no longer than the device's MTU allows, to the stack.

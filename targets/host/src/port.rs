@@ -58,11 +58,7 @@ impl Port {
         sys::set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &yes)?;
         let index = rustix::net::netdevice::name_to_index(&socket, name)?;
         sys::bind_packet(socket.as_fd(), index as c_int)?;
-        Ok(Port {
-            ring,
-            socket,
-            refused: 0,
-        })
+        Ok(Port { ring, socket, refused: 0 })
     }
 
     /// Shows up to `max` frames with the times (CLOCK_REALTIME) of their arrival, and gives them

@@ -165,12 +165,7 @@ impl Ring {
     }
 
     fn at(&self, index: usize) -> NonNull<u8> {
-        let Shape {
-            place,
-            places_per_block,
-            block,
-            ..
-        } = self.shape;
+        let Shape { place, places_per_block, block, .. } = self.shape;
         let offset = index / places_per_block * block + index % places_per_block * place;
         // SAFETY: every index is less than the number of places, which the mapping has room for.
         unsafe { self.memory.add(offset) }

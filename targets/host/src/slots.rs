@@ -98,12 +98,8 @@ impl Slots {
     pub(crate) fn read(&mut self, mut file: &File, counters: &mut WireCounters) -> io::Result<Read> {
         if self.used == self.slots.len() {
             let bytes = vec![0; SLOT].into_boxed_slice();
-            self.slots.push(Slot {
-                bytes,
-                len: 0,
-                csum: Csum::Unverified,
-                seg_size: 0,
-            });
+            self.slots
+                .push(Slot { bytes, len: 0, csum: Csum::Unverified, seg_size: 0 });
         }
         let slot = &mut self.slots[self.used];
         loop {

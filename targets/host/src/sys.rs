@@ -159,10 +159,7 @@ fn set_program(
     name: c_int,
     program: &[libc::sock_filter],
 ) -> io::Result<()> {
-    let program = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_ptr().cast_mut(),
-    };
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let len = size_of_val(&program) as libc::socklen_t;
     let value = std::ptr::from_ref(&program).cast();
     // SAFETY: `value` is readable for `len` bytes, and the kernel copies the steps, of which there are so many.

@@ -198,10 +198,7 @@ fn open_control() -> Result<File, OpenError> {
         _ => match error.raw_os_error() {
             // The node is there, the driver is not.
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoTun,
-            _ => OpenError::Io {
-                action: "open /dev/net/tun",
-                error,
-            },
+            _ => OpenError::Io { action: "open /dev/net/tun", error },
         },
     })
 }

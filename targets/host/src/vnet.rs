@@ -90,14 +90,7 @@ mod tests {
         let mut head = vec![0; 54];
         head[14..14 + ip.len()].copy_from_slice(ip);
         let payload = vec![PayRef::from(vec![0; payload])];
-        TxFrame {
-            head,
-            payload,
-            csum: Some((34, 50)),
-            gso_size: 1448,
-            prio: 0,
-            cause: 0,
-        }
+        TxFrame { head, payload, csum: Some((34, 50)), gso_size: 1448, prio: 0, cause: 0 }
     }
 
     /// The layout is that of `struct virtio_net_hdr` in <linux/virtio_net.h>: flags, gso_type,

@@ -216,10 +216,7 @@ fn packets_that_are_not_in_udp_are_refused() -> TestResult {
     let (own, to) = (SocketAddr::new(V4, wire.port()), peer.local_addr()?);
     let mut icmp = packet(own, to, &[0; 20]);
     icmp.head[9] = 1;
-    let cut = TxFrame {
-        head: vec![0x45; 10],
-        ..TxFrame::default()
-    };
+    let cut = TxFrame { head: vec![0x45; 10], ..TxFrame::default() };
     let frames = [icmp, cut, TxFrame::default(), packet(own, to, b"well")];
     assert_eq!(wire.transmit(&frames)?, 4);
     assert_eq!((wire.counters().sent, wire.counters().refused), (1, 3));
@@ -263,10 +260,7 @@ fn marks_and_hop_limits_leave_with_the_datagram() -> TestResult {
 /// The first byte of each control message of the next datagram, by type: TOS or traffic class, then hop limit.
 fn control_bytes(socket: &UdpSocket) -> TestResult<[u8; 2]> {
     let (mut bytes, mut control) = ([0_u8; 100], [0_u64; 16]);
-    let mut piece = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: zero is a value of the structure, and all pointers are valid for the lengths beside them.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();

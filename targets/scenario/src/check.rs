@@ -83,10 +83,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     }
     check_hosts(&scenario.host)?;
     check_switches(scenario)?;
-    let nodes = &Nodes {
-        scenario,
-        numbers: scenario.node_numbers(),
-    };
+    let nodes = &Nodes { scenario, numbers: scenario.node_numbers() };
     check_links(nodes)?;
     check_changes(nodes)?;
     scenario.check_headroom()?;

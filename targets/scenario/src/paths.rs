@@ -38,11 +38,7 @@ impl Graph {
             neighbours[other].push(one);
         }
         let parts = parts(&neighbours, &forwards);
-        Graph {
-            neighbours,
-            forwards,
-            parts,
-        }
+        Graph { neighbours, forwards, parts }
     }
 
     /// That of a scenario: its hosts, then its switches. Links of names that there are not are left out.

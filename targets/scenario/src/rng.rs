@@ -21,9 +21,7 @@ impl Rng {
         let mut hasher = SipHasher13::new_with_keys(seed, 0);
         hasher.write(label.as_bytes());
         let mut mix = SplitMix(hasher.finish());
-        Rng {
-            state: std::array::from_fn(|_| mix.next()),
-        }
+        Rng { state: std::array::from_fn(|_| mix.next()) }
     }
 
     /// 64 random bits.

@@ -177,12 +177,7 @@ struct Built<'a> {
 impl Built<'_> {
     fn new(topology: &Topology) -> Result<Built<'_>, ScenarioError> {
         topology.check_keys()?;
-        Ok(Built {
-            topology,
-            host: Vec::new(),
-            switch: Vec::new(),
-            link: Vec::new(),
-        })
+        Ok(Built { topology, host: Vec::new(), switch: Vec::new(), link: Vec::new() })
     }
 
     /// Refuses what would be more than a scenario has, before any of it is made.
@@ -210,10 +205,11 @@ impl Built<'_> {
     fn switches(&mut self, name: impl Fn(u64) -> String, count: u64) -> Vec<String> {
         let template = self.topology.switch.clone().unwrap_or_default();
         let names: Vec<String> = (0..count).map(name).collect();
-        self.switch.extend(names.iter().map(|name| Switch {
-            name: name.clone(),
-            ..template.clone()
-        }));
+        self.switch.extend(
+            names
+                .iter()
+                .map(|name| Switch { name: name.clone(), ..template.clone() }),
+        );
         names
     }
 

@@ -128,10 +128,7 @@ fn hint(units: Units) -> String {
 
 /// Reads a number, whole or with a decimal point, and a unit.
 fn parse(text: &str, units: Units) -> Result<u64, UnitError> {
-    let syntax = || UnitError::Syntax {
-        text: text.to_owned(),
-        expected: hint(units),
-    };
+    let syntax = || UnitError::Syntax { text: text.to_owned(), expected: hint(units) };
     if let Some(rest) = text.strip_prefix('-') {
         return match parse(rest, units) {
             Err(UnitError::Syntax { .. }) => Err(syntax()),
@@ -153,10 +150,7 @@ fn parse(text: &str, units: Units) -> Result<u64, UnitError> {
         Ok(whole) => whole.checked_mul(factor),
         Err(_) => decimal(number.parse().map_err(|_| syntax())?, factor),
     };
-    value.ok_or_else(|| UnitError::TooLarge {
-        text: text.to_owned(),
-        max: largest(units),
-    })
+    value.ok_or_else(|| UnitError::TooLarge { text: text.to_owned(), max: largest(units) })
 }
 
 fn decimal(number: f64, factor: u64) -> Option<u64> {
@@ -231,10 +225,7 @@ macro_rules! quantity {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
                 deserializer
-                    .deserialize_any(Quantity {
-                        units: $units,
-                        bare: $bare,
-                    })
+                    .deserialize_any(Quantity { units: $units, bare: $bare })
                     .map($name)
             }
         }

@@ -71,14 +71,7 @@ impl Distribution {
     /// The line, and what is wrong with it.
     pub fn parse(text: &str, path: &str, file: &str) -> Result<Distribution, ScenarioError> {
         let mut steps = Vec::new();
-        let error = |line, message: String| {
-            Wrong {
-                line,
-                message,
-                hint: STEP,
-            }
-            .at(path, file)
-        };
+        let error = |line, message: String| Wrong { line, message, hint: STEP }.at(path, file);
         let wrong = |line, message| error(Some(line), message);
         for (line, fields) in lines(text) {
             let &[bytes, share] = &fields[..] else {
@@ -147,14 +140,7 @@ impl Distribution {
 /// The line, and what is wrong with it.
 pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, ScenarioError> {
     let mut all: Vec<Traced> = Vec::new();
-    let error = |line, message: String| {
-        Wrong {
-            line,
-            message,
-            hint: MESSAGE,
-        }
-        .at(path, file)
-    };
+    let error = |line, message: String| Wrong { line, message, hint: MESSAGE }.at(path, file);
     let wrong = |line, message| error(Some(line), message);
     for (line, fields) in lines(text) {
         let &[at, from, to, bytes] = &fields[..] else {
@@ -181,12 +167,7 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
         if all.len() == LINES_MAX {
             return Err(wrong(line, format!("more than {LINES_MAX} lines")));
         }
-        all.push(Traced {
-            at,
-            from: from.to_owned(),
-            to: to.to_owned(),
-            bytes: size.0,
-        });
+        all.push(Traced { at, from: from.to_owned(), to: to.to_owned(), bytes: size.0 });
     }
     if all.is_empty() {
         return Err(error(None, "no line has a message".to_owned()));

@@ -173,12 +173,7 @@ pub(crate) fn build(
     let pipes = add_links(&mut world, scenario, (seed, &ports));
     add_routes(&mut world, scenario)?;
     add_changes(&mut world, scenario);
-    let mut built = Built {
-        world,
-        flows: Vec::new(),
-        pipes,
-        engines,
-    };
+    let mut built = Built { world, flows: Vec::new(), pipes, engines };
     add_flows(&mut built, scenario, seed, own)?;
     Ok(built)
 }
@@ -237,10 +232,8 @@ fn add_hosts(
             if let Some(program) = programs.get(&key) {
                 return Ok(program.clone());
             }
-            let program = resolve(&key.0, &key.1).map_err(|error| RunError::Program {
-                name: name.clone(),
-                error,
-            })?;
+            let program =
+                resolve(&key.0, &key.1).map_err(|error| RunError::Program { name: name.clone(), error })?;
             programs.insert(key, program.clone());
             Ok::<_, RunError>(program)
         };
@@ -251,11 +244,7 @@ fn add_hosts(
         }
         of_hosts.push((name, program.clone()));
         let addresses = host.parsed_addresses(number)?;
-        let interface = InterfaceConfig {
-            addresses,
-            gateways: Vec::new(),
-            mtu: host.mtu,
-        };
+        let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: host.mtu };
         let (label, mtu, buffer) = (format!("host/{}", host.name), host.mtu, host.buffer);
         let device = host
             .device_queue
@@ -282,10 +271,8 @@ fn add_hosts(
             }
             Ok((stack, wire))
         };
-        let host = Host::new(&host.name, Box::new(boot)).map_err(|error| RunError::Stack {
-            host: host.name.clone(),
-            error,
-        })?;
+        let host = Host::new(&host.name, Box::new(boot))
+            .map_err(|error| RunError::Stack { host: host.name.clone(), error })?;
         world.add(Device::Host(Box::new(host)));
     }
     calling::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))
@@ -550,10 +537,8 @@ fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
     match flow.open {
         Opening::Both => [connect(server, own), connect(client, Some(server))],
         Opening::Client => {
-            let shared = (connection.sharing > 1).then_some(Shared {
-                client,
-                count: connection.sharing as u32,
-            });
+            let shared =
+                (connection.sharing > 1).then_some(Shared { client, count: connection.sharing as u32 });
             [connect(server, own), Open::Listen(server, shared)]
         }
         Opening::Nobody => [connect(server, own), Open::Absent],
@@ -627,10 +612,7 @@ fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
 }
 
 fn sizes_of(outgoing: &Schedule, incoming: &Schedule) -> MessageSizes {
-    MessageSizes {
-        outgoing: outgoing.sizes(),
-        incoming: incoming.sizes(),
-    }
+    MessageSizes { outgoing: outgoing.sizes(), incoming: incoming.sizes() }
 }
 
 fn close(closing: Closing, side: Side) -> Close {

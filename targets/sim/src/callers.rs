@@ -65,14 +65,7 @@ pub(crate) fn flow_report(
 
 /// How a caller stands, and the host that it waits for: by the first call that is not over.
 pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStanding; 2]>> {
-    let Ends::Calls {
-        ledger,
-        caller,
-        host,
-        calling,
-        agents,
-    } = &flow.ends
-    else {
+    let Ends::Calls { ledger, caller, host, calling, agents } = &flow.ends else {
         return None;
     };
     let known = ledger.borrow();

@@ -83,11 +83,7 @@ fn plan(
             let messages = of_hosts.get(name).into_iter().flatten();
             all.extend(messages.filter_map(|message| {
                 let to = numbers.get(message.to.as_str())?;
-                Some(Planned {
-                    due: message.at,
-                    server: *places.get(to)?,
-                    size: message.bytes,
-                })
+                Some(Planned { due: message.at, server: *places.get(to)?, size: message.bytes })
             }));
         } else {
             let rng = &mut Rng::new(seed, &format!("flow/{number}.{place}/calls"));
@@ -97,11 +93,7 @@ fn plan(
             };
             all.extend(draw(calls, scenario.interval(calls, name), targets, rng));
         }
-        callers.push(Caller {
-            host,
-            address,
-            calls: first..all.len() as u32,
-        });
+        callers.push(Caller { host, address, calls: first..all.len() as u32 });
     }
     Plan {
         flow: trace,
@@ -131,11 +123,7 @@ fn draw(
         (None, size) => size.map_or(1, |size| rng.between(size.min, size.max)),
     };
     let draw = |_| {
-        let planned = Planned {
-            due: next,
-            server: server(rng),
-            size: size(rng),
-        };
+        let planned = Planned { due: next, server: server(rng), size: size(rng) };
         let gap = match calls.arrivals {
             Arrivals::Even => interval,
             Arrivals::Poisson => Duration::from_nanos((nanos(interval) as f64 * rng.exponential()) as u64),

@@ -28,12 +28,7 @@ impl<W: Wire, C: FnMut() -> Instant, O: Write> Capture<W, C, O> {
     /// When the capture's header cannot be written.
     pub fn new(wire: W, clock: C, out: O, base: Duration) -> io::Result<Capture<W, C, O>> {
         let pcap = pcap::Writer::new(out, wire.caps().medium, base)?;
-        Ok(Capture {
-            wire,
-            clock,
-            pcap: Some(pcap),
-            failed: None,
-        })
+        Ok(Capture { wire, clock, pcap: Some(pcap), failed: None })
     }
 
     /// The wire that is captured.
@@ -144,10 +139,7 @@ mod tests {
             Duration::ZERO,
         )
         .unwrap();
-        let frame = TxFrame {
-            head: vec![1; 30],
-            ..TxFrame::default()
-        };
+        let frame = TxFrame { head: vec![1; 30], ..TxFrame::default() };
         wire.transmit(std::slice::from_ref(&frame)).unwrap();
         wire.inner_mut().arrive(
             Instant::from_nanos(9),
@@ -168,10 +160,7 @@ mod tests {
             Duration::ZERO,
         )
         .unwrap();
-        let frame = TxFrame {
-            head: vec![1; 30],
-            ..TxFrame::default()
-        };
+        let frame = TxFrame { head: vec![1; 30], ..TxFrame::default() };
         for _ in 0..3 {
             assert_eq!(wire.transmit(std::slice::from_ref(&frame)).unwrap(), 1);
         }

@@ -42,21 +42,9 @@ impl<W: Wire, C: FnMut() -> Instant> Faulty<W, C> {
     /// Puts rules in front of a wire.
     #[must_use]
     pub fn new(wire: W, clock: C, inward: Pipe, outward: Pipe) -> Faulty<W, C> {
-        let caps = Caps {
-            gso_max: 0,
-            ..wire.caps().clone()
-        };
+        let caps = Caps { gso_max: 0, ..wire.caps().clone() };
         let (inbox, outbox) = (Inbox::default(), VecDeque::new());
-        Faulty {
-            wire,
-            clock,
-            caps,
-            inward,
-            outward,
-            inbox,
-            outbox,
-            retry_at: None,
-        }
+        Faulty { wire, clock, caps, inward, outward, inbox, outbox, retry_at: None }
     }
 
     /// The wire behind the rules.
@@ -237,20 +225,14 @@ mod tests {
     }
 
     fn frame(len: usize) -> TxFrame {
-        TxFrame {
-            head: vec![0; len],
-            ..TxFrame::default()
-        }
+        TxFrame { head: vec![0; len], ..TxFrame::default() }
     }
 
     #[test]
     fn sent_frames_leave_when_they_are_due() {
         let (mut set, mut wire) = faulty(
             Profile::default(),
-            Profile {
-                delay: Duration::from_nanos(50),
-                ..Profile::default()
-            },
+            Profile { delay: Duration::from_nanos(50), ..Profile::default() },
         );
         assert_eq!(wire.transmit(&[frame(20)]).unwrap(), 1);
         assert_eq!(wire.next_deadline(), Some(Instant::from_nanos(50)));
@@ -266,11 +248,7 @@ mod tests {
     #[test]
     fn received_frames_pass_the_rules() {
         let (mut set, mut wire) = faulty(
-            Profile {
-                drop: vec![2],
-                delay: Duration::from_nanos(10),
-                ..Profile::default()
-            },
+            Profile { drop: vec![2], delay: Duration::from_nanos(10), ..Profile::default() },
             Profile::default(),
         );
         for len in [20, 21, 22] {
@@ -290,10 +268,7 @@ mod tests {
 
     #[test]
     fn faults_act_on_packets_and_not_on_super_segments() {
-        let second = Profile {
-            drop: vec![2],
-            ..Profile::default()
-        };
+        let second = Profile { drop: vec![2], ..Profile::default() };
         let (_, mut wire) = faulty(second, Profile::default());
         assert_eq!(wire.caps().gso_max, 0);
         wire.inner_mut()

@@ -377,13 +377,7 @@ impl Headers {
             _ => return None,
         };
         let whole = len >= 20 && packet.len() >= len;
-        whole.then_some(Headers {
-            network: link,
-            transport: link + len,
-            is_v4,
-            protocol,
-            is_fragment,
-        })
+        whole.then_some(Headers { network: link, transport: link + len, is_v4, protocol, is_fragment })
     }
 }
 

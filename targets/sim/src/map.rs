@@ -67,19 +67,10 @@ impl Map {
             .map(|((name, is_host), row)| {
                 places.resize(places.len().max(row + 1), 0);
                 places[row] += 1;
-                Node {
-                    name: (*name).clone(),
-                    is_host: *is_host,
-                    row,
-                    place: places[row] - 1,
-                }
+                Node { name: (*name).clone(), is_host: *is_host, row, place: places[row] - 1 }
             })
             .collect();
-        Map {
-            name: scenario.name.clone(),
-            nodes,
-            links,
-        }
+        Map { name: scenario.name.clone(), nodes, links }
     }
 
     /// How many nodes a row has.
@@ -125,10 +116,7 @@ impl Map {
 /// How far each node is from the nearest host; switches without one are in the first row of switches.
 fn rows(nodes: usize, hosts: usize, links: &[Edge]) -> Vec<usize> {
     let mut neighbours = vec![Vec::new(); nodes];
-    for Edge {
-        ends: [one, other], ..
-    } in links
-    {
+    for Edge { ends: [one, other], .. } in links {
         neighbours[*one].push(*other);
         neighbours[*other].push(*one);
     }

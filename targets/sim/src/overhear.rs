@@ -40,10 +40,7 @@ impl Watchers {
         let Some(name) = &scenario.watch else {
             return Ok(None);
         };
-        let program = resolve(name, &[]).map_err(|error| RunError::Program {
-            name: name.clone(),
-            error,
-        })?;
+        let program = resolve(name, &[]).map_err(|error| RunError::Program { name: name.clone(), error })?;
         let mut of_hosts = BTreeMap::new();
         for (number, host) in scenario.host.iter().enumerate() {
             let interface = InterfaceConfig {
@@ -54,10 +51,7 @@ impl Watchers {
             let label = format!("watcher/{}", host.name);
             let config = StackConfig::new(interface, Rng::new(seed, &label).bits());
             let beside = Beside::new(&host.name, host.mtu, &program, config);
-            let beside = beside.map_err(|error| RunError::Stack {
-                host: host.name.clone(),
-                error,
-            })?;
+            let beside = beside.map_err(|error| RunError::Stack { host: host.name.clone(), error })?;
             of_hosts.insert(number, beside);
         }
         Ok(Some(Watchers(Rc::new(RefCell::new(of_hosts)))))
@@ -120,12 +114,7 @@ impl Beside {
             hawser_engine::wire::Wire::caps(&wire),
         )?;
         stack.overhear();
-        Ok(Beside {
-            host: host.to_owned(),
-            stack,
-            wire,
-            first: None,
-        })
+        Ok(Beside { host: host.to_owned(), stack, wire, first: None })
     }
 
     fn see(&mut self, sight: &Sight<'_>) {
@@ -150,12 +139,7 @@ impl Beside {
     }
 
     fn failure(&self) -> Option<String> {
-        let First {
-            at,
-            packet,
-            is_sent,
-            text,
-        } = self.first.as_ref()?;
+        let First { at, packet, is_sent, text } = self.first.as_ref()?;
         let direction = if *is_sent { "sent" } else { "received" };
         let seconds = (*at - START).as_secs_f64();
         let count = self.stack.counters().asserts;

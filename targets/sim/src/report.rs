@@ -304,14 +304,7 @@ impl fmt::Display for Report {
 
 impl fmt::Display for FlowReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FlowReport {
-            flow,
-            app,
-            from,
-            to,
-            port,
-            ..
-        } = self;
+        let FlowReport { flow, app, from, to, port, .. } = self;
         writeln!(
             f,
             "flow {flow} {app} {} -> {}:{port}{}",
@@ -369,13 +362,7 @@ impl fmt::Display for DirectionReport {
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |seconds: f64| seconds * 1e3;
-        let Times {
-            count,
-            min,
-            p50,
-            p99,
-            max,
-        } = *self;
+        let Times { count, min, p50, p99, max } = *self;
         let (min, p50, p99, max) = (ms(min), ms(p50), ms(p99), ms(max));
         write!(
             f,
@@ -399,14 +386,7 @@ impl fmt::Display for SwitchReport {
 
 impl fmt::Display for LinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LinkReport {
-            link,
-            from,
-            to,
-            sent,
-            delivered,
-            ..
-        } = self;
+        let LinkReport { link, from, to, sent, delivered, .. } = self;
         write!(
             f,
             "link {} {} -> {}: {sent} frames sent, {delivered} delivered",
@@ -433,12 +413,7 @@ impl fmt::Display for LinkReport {
 
 impl fmt::Display for PauseReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PauseReport {
-            priority,
-            pauses,
-            seconds,
-            ..
-        } = self;
+        let PauseReport { priority, pauses, seconds, .. } = self;
         write!(
             f,
             ", priority {priority} paused {pauses} times for {seconds:.6} s"

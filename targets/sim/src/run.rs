@@ -65,11 +65,7 @@ impl DepthsOf {
 
     pub(crate) fn recorder(self) -> Depths {
         let after = |span: Duration| START.plus_nanos(nanos(span).min(u64::MAX - START.as_nanos()));
-        let window = Window {
-            from: after(self.from),
-            to: after(self.to),
-            spans: self.spans,
-        };
+        let window = Window { from: after(self.from), to: after(self.to), spans: self.spans };
         Depths::new(START, window)
     }
 }
@@ -133,10 +129,7 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) 
     } else {
         None
     };
-    Ok(Report {
-        slowdown,
-        ..run.report()
-    })
+    Ok(Report { slowdown, ..run.report() })
 }
 
 /// A run of a scenario that its owner drives entry by entry: what happens is the same as in [`run`].
@@ -440,14 +433,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         .map(|flow| flow_report(scenario, built, flow))
         .collect();
     for flow in &flows {
-        let FlowReport {
-            flow: number,
-            app,
-            from,
-            to,
-            port,
-            ..
-        } = flow;
+        let FlowReport { flow: number, app, from, to, port, .. } = flow;
         let (from, to) = (from.escape_debug(), to.escape_debug());
         let named = |fault| format!("flow {number} ({app} {from} -> {to}:{port}): {fault}");
         failures.extend(flow.failures.iter().map(named));
@@ -509,13 +495,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
 fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
     let ends = match &flow.ends {
         Ends::Connection(ends) => ends,
-        Ends::Calls {
-            ledger,
-            caller,
-            host,
-            calling,
-            ..
-        } => {
+        Ends::Calls { ledger, caller, host, calling, .. } => {
             return callers::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), calling);
         }
         Ends::Works(ends) => return working::flow_report(scenario, built, flow, *ends),
@@ -589,10 +569,7 @@ fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant)
         messages: sender
             .messages
             .zip(receiver.messages)
-            .map(|([sent, _], [_, received])| MessagesReport {
-                sent: sent.done,
-                received: received.done,
-            }),
+            .map(|([sent, _], [_, received])| MessagesReport { sent: sent.done, received: received.done }),
         works: None,
         streams: sender
             .streams
@@ -681,10 +658,7 @@ fn host_report(host: &Host) -> HostReport {
     ];
     let all = rows.chain(drops).chain(more);
     let counters: BTreeMap<String, u64> = all.filter(|(_, count)| *count > 0).collect();
-    HostReport {
-        host: host.name().to_owned(),
-        counters,
-    }
+    HostReport { host: host.name().to_owned(), counters }
 }
 
 /// What must not happen on any host.

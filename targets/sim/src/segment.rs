@@ -40,10 +40,7 @@ pub fn cut(mut frame: Frame) -> Vec<Frame> {
     let packet = |i: usize| {
         let from = i * size;
         let to = payload_len.min(from + size);
-        let mut packet = Frame {
-            payload: vec![payload.slice(from, to)],
-            ..frame.clone()
-        };
+        let mut packet = Frame { payload: vec![payload.slice(from, to)], ..frame.clone() };
         packet.seg_size = 0;
         packet.partial = None;
         packet.csum = Csum::Complete;

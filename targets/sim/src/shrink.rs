@@ -107,11 +107,7 @@ pub fn shrink(scenario: &Scenario, fails: &mut dyn FnMut(&Scenario) -> Tried) ->
 }
 
 fn shrunk(scenario: Scenario, runs: usize, is_minimal: bool) -> Shrunk {
-    Shrunk {
-        scenario,
-        runs,
-        is_minimal,
-    }
+    Shrunk { scenario, runs, is_minimal }
 }
 
 /// Less time must not be why it fails.
@@ -219,10 +215,7 @@ impl Losses {
         match sight.fate {
             Fate::Sent | Fate::Forwarded => {
                 (*sent, *entered) = (*sent + 1, *entered + 1);
-                let frame = LostFrame {
-                    sent: *sent,
-                    entered: *entered,
-                };
+                let frame = LostFrame { sent: *sent, entered: *entered };
                 if under_way.len() < MAX_FOLLOWED {
                     under_way.insert(number, (frame, sight.at));
                 }

@@ -97,12 +97,8 @@ fn alone_on(
     resolve: Resolve<'_>,
 ) -> Result<Vec<Call>, RunError> {
     let [from, to] = hosts.map(|host| scenario.host[host].name.clone());
-    let message = |bytes: &u64| Traced {
-        at: Duration::ZERO,
-        from: from.clone(),
-        to: to.clone(),
-        bytes: *bytes,
-    };
+    let message =
+        |bytes: &u64| Traced { at: Duration::ZERO, from: from.clone(), to: to.clone(), bytes: *bytes };
     let original = scenario.flow[flow].calls.as_ref();
     let calls = Calls {
         reply: original.and_then(|calls| calls.reply),
@@ -132,10 +128,7 @@ fn alone_on(
     let mut run = Run::begin(
         &alone,
         resolve,
-        Options {
-            seed: Some(seed),
-            ..Options::default()
-        },
+        Options { seed: Some(seed), ..Options::default() },
     )?;
     run.finish();
     Ok(run.calls())
@@ -206,16 +199,7 @@ impl fmt::Display for Slowdown {
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Group {
-            min_bytes,
-            max_bytes,
-            count,
-            mean,
-            p50,
-            p99,
-            p999,
-            max,
-        } = self;
+        let Group { min_bytes, max_bytes, count, mean, p50, p99, p999, max } = self;
         write!(
             f,
             "{count} calls of {min_bytes} to {max_bytes} bytes: mean {mean:.2} p50 {p50:.2} p99 {p99:.2} p99.9 \

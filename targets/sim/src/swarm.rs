@@ -130,10 +130,7 @@ impl<'a> Subject<'a> {
 /// The scenario of this seed for a program.
 #[must_use]
 pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
-    let asked = Subject {
-        abilities: calls::abilities(subject.abilities),
-        ..*subject
-    };
+    let asked = Subject { abilities: calls::abilities(subject.abilities), ..*subject };
     let subject = if subject.carried.kind == Kind::Calls {
         &asked
     } else {
@@ -219,11 +216,8 @@ fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
         .map(|_| Span(first + span(rng, MILLISECOND, longest).0))
         .collect();
     rebind.sort_unstable();
-    scenario.link[0].nat = Some(Nat {
-        inside: flows[0].from.first().clone(),
-        rebind,
-        moves: rng.chance(0.3),
-    });
+    scenario.link[0].nat =
+        Some(Nat { inside: flows[0].from.first().clone(), rebind, moves: rng.chance(0.3) });
 }
 
 /// Sets the param of each host to the rate at which its link brings packets to it, as an operator would.
@@ -368,10 +362,7 @@ fn changes(rng: &mut Rng) -> Vec<At> {
         changes.push(at(mended, Some(State::Up), quiet(), quiet()));
     }
     if rng.chance(0.3) {
-        let rules = Rules {
-            delay: Some(span(rng, MILLISECOND, 100 * MILLISECOND)),
-            ..quiet()
-        };
+        let rules = Rules { delay: Some(span(rng, MILLISECOND, 100 * MILLISECOND)), ..quiet() };
         changes.push(at(span(rng, 0, EARLY).0, None, rules.clone(), rules));
     }
     changes.push(healing());
@@ -425,23 +416,14 @@ fn bulk(rng: &mut Rng, min: u64) -> Bulk {
         1 => rng.between(1, 3000),
         _ => rng.between(3000, BYTES_MAX),
     };
-    Bulk {
-        bytes: Bytes(size().max(min)),
-        back: Bytes(size()),
-    }
+    Bulk { bytes: Bytes(size().max(min)), back: Bytes(size()) }
 }
 
 fn request(rng: &mut Rng) -> Request {
     Request {
         count: rng.between(1, 30),
-        size: Sizes {
-            min: 1,
-            max: rng.between(1, 2000),
-        },
-        response: Sizes {
-            min: 1,
-            max: rng.between(1, 8000),
-        },
+        size: Sizes { min: 1, max: rng.between(1, 2000) },
+        response: Sizes { min: 1, max: rng.between(1, 8000) },
         think: Span(rng.below(2) * span(rng, 0, 500 * MILLISECOND).0),
     }
 }
@@ -449,10 +431,7 @@ fn request(rng: &mut Rng) -> Request {
 fn messages(rng: &mut Rng) -> Messages {
     Messages {
         count: rng.between(1, 100),
-        size: Sizes {
-            min: 1,
-            max: rng.between(1, 2500),
-        },
+        size: Sizes { min: 1, max: rng.between(1, 2500) },
         interval: span(rng, 0, 100 * MILLISECOND),
         both_ways: rng.chance(0.5),
         delivery: Delivery::Stream,
@@ -498,12 +477,7 @@ mod tests {
         start_bits: Some(32),
         link_rate: true,
         udp_port: None,
-        beside: Beside {
-            watch: None,
-            peer: None,
-            redundancy: 1.0,
-            vary: &[],
-        },
+        beside: Beside { watch: None, peer: None, redundancy: 1.0, vary: &[] },
     };
 
     /// A message is handed over in one request, so that one which no buffer takes would wait for ever.
@@ -511,11 +485,7 @@ mod tests {
     fn whole_messages_find_room_in_every_buffer_that_is_drawn() {
         let mut small = 0;
         for delivery in [Delivery::Messages, Delivery::Datagrams] {
-            let subject = EVERYTHING.carrying(Carried {
-                delivery,
-                longest: 1 << 20,
-                ..Carried::default()
-            });
+            let subject = EVERYTHING.carrying(Carried { delivery, longest: 1 << 20, ..Carried::default() });
             for flow in (0..500).flat_map(|seed| scenario(seed, &subject).flow) {
                 let longest = flow.messages.map_or(0, |messages| messages.size.max);
                 for Bytes(buffer) in [flow.send_buffer, flow.receive_buffer].into_iter().flatten() {
@@ -529,10 +499,7 @@ mod tests {
 
     #[test]
     fn redundancy_widens_the_bounds_of_bytes_and_time_and_no_other() {
-        let twice = Beside {
-            redundancy: 2.0,
-            ..Beside::default()
-        };
+        let twice = Beside { redundancy: 2.0, ..Beside::default() };
         let mut bounded = 0;
         for seed in 0..200 {
             let one = scenario(seed, &EVERYTHING).bounds;
@@ -581,13 +548,8 @@ mod tests {
     fn every_seed_gives_a_good_scenario_and_always_the_same() {
         for seed in 0..500 {
             let plain = Subject::new("x", Abilities::MINIMAL);
-            let carrying = |delivery, one_way| {
-                EVERYTHING.carrying(Carried {
-                    delivery,
-                    one_way,
-                    ..Carried::default()
-                })
-            };
+            let carrying =
+                |delivery, one_way| EVERYTHING.carrying(Carried { delivery, one_way, ..Carried::default() });
             let subjects = [
                 EVERYTHING,
                 plain,
@@ -597,18 +559,12 @@ mod tests {
                 carrying(Delivery::Datagrams, true),
                 EVERYTHING.carrying(Carried::of(Kind::Calls)),
                 EVERYTHING.carrying(Carried::of(Kind::Streams)),
-                Subject {
-                    udp_port: Some(4791),
-                    ..EVERYTHING.carrying(Carried::of(Kind::Works))
-                },
+                Subject { udp_port: Some(4791), ..EVERYTHING.carrying(Carried::of(Kind::Works)) },
                 Subject {
                     udp_port: Some(4433),
                     ..EVERYTHING.carrying(Carried::of(Kind::Streams))
                 },
-                EVERYTHING.carrying(Carried {
-                    one_way: true,
-                    ..Carried::of(Kind::Calls)
-                }),
+                EVERYTHING.carrying(Carried { one_way: true, ..Carried::of(Kind::Calls) }),
             ];
             for subject in subjects {
                 let drawn = scenario(seed, &subject);
@@ -661,10 +617,7 @@ mod tests {
     /// Four packets of each end, full ones, come before anything goes wrong.
     #[test]
     fn a_host_goes_down_only_after_both_ends_have_the_connection() {
-        let subject = Subject {
-            udp_port: Some(4433),
-            ..EVERYTHING
-        };
+        let subject = Subject { udp_port: Some(4433), ..EVERYTHING };
         let mut translated = 0;
         for seed in 0..1000 {
             let drawn = scenario(seed, &subject);
@@ -760,13 +713,7 @@ mod tests {
             } else {
                 without
             };
-            let rest = count(
-                &Subject {
-                    abilities: without,
-                    ..EVERYTHING
-                },
-                is,
-            );
+            let rest = count(&Subject { abilities: without, ..EVERYTHING }, is);
             assert_eq!(rest == 0, ability.is_some(), "condition {number}: {rest}");
         }
         let near = |s: &Scenario| match s.params.get("START") {
@@ -777,13 +724,9 @@ mod tests {
         };
         assert!(count(&EVERYTHING, &near) > 20);
         assert_eq!(
-            count(
-                &Subject {
-                    start_bits: None,
-                    ..EVERYTHING
-                },
-                &|s| !s.params.is_empty()
-            ),
+            count(&Subject { start_bits: None, ..EVERYTHING }, &|s| !s
+                .params
+                .is_empty()),
             0
         );
     }

@@ -33,12 +33,7 @@ pub struct Trace {
 
 impl Default for Trace {
     fn default() -> Trace {
-        Trace {
-            lanes: KEYS,
-            block: [0; BLOCK],
-            filled: 0,
-            entries: 0,
-        }
+        Trace { lanes: KEYS, block: [0; BLOCK], filled: 0, entries: 0 }
     }
 }
 

@@ -79,19 +79,11 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
         let counters = pipe.counters();
         let lost: u64 = pipe.stage_counters().map(|stage| stage.dropped).sum();
         let dropped = lost + counters.down + counters.overflow;
-        LinkMoment {
-            delivered: counters.delivered,
-            dropped,
-            waiting,
-        }
+        LinkMoment { delivered: counters.delivered, dropped, waiting }
     });
     let links = links.collect();
     let flows = built.flows.iter().map(|flow| flow_moment(built, flow, fields));
-    Moment {
-        at: now - START,
-        flows: flows.collect(),
-        links,
-    }
+    Moment { at: now - START, flows: flows.collect(), links }
 }
 
 fn flow_moment(built: &Built, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {

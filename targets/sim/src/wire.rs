@@ -72,10 +72,7 @@ impl SimWire {
     /// The same wire to a device that takes no more than `limit` bytes ahead of its lines, whose queues share `pool`.
     #[must_use]
     pub fn behind(self, pool: Arc<Pool>, limit: u64) -> SimWire {
-        SimWire {
-            device: Some(Device { pool, limit }),
-            ..self
-        }
+        SimWire { device: Some(Device { pool, limit }), ..self }
     }
 
     /// Super-segments that were cut.

@@ -17,14 +17,7 @@ pub(crate) fn add(built: &mut Built, flow: &Flow, connection: &Connection, seed:
     let Some(works) = &flow.works else {
         return;
     };
-    let Connection {
-        flow: number,
-        number: place,
-        hosts,
-        client,
-        server,
-        ..
-    } = *connection;
+    let Connection { flow: number, number: place, hosts, client, server, .. } = *connection;
     let later = std::time::Duration::from(flow.spacing).saturating_mul(connection.place as u32);
     let start = START + flow.at.into() + later;
     let shared = Rc::new(RefCell::new(Known::default()));
@@ -87,10 +80,7 @@ pub(crate) fn flow_report(
             sha256_ok: end.faults.is_empty(),
             messages: None,
             streams: None,
-            works: Some(WorksReport {
-                posted: end.posted,
-                done: end.done,
-            }),
+            works: Some(WorksReport { posted: end.posted, done: end.done }),
         }
     };
     let name = |end: usize| scenario.host[ends[end].0].name.clone();

@@ -191,13 +191,7 @@ impl Record {
             Fate::Lost(rule) => self.trace.frame(at, place, rule, frame),
         }
         if let Some(watcher) = &mut self.watcher {
-            watcher(&Sight {
-                at,
-                from,
-                pipe,
-                fate,
-                frame,
-            });
+            watcher(&Sight { at, from, pipe, fate, frame });
         }
     }
 }
@@ -259,26 +253,16 @@ impl<N: Node> World<N> {
 
     /// Adds a node and returns its number.
     pub fn add(&mut self, node: N) -> usize {
-        self.nodes.push(Seat {
-            node,
-            ports: Vec::new(),
-            scheduled: None,
-            called: false,
-            ingress: None,
-        });
+        self.nodes
+            .push(Seat { node, ports: Vec::new(), scheduled: None, called: false, ingress: None });
         self.nodes.len() - 1
     }
 
     /// Adds a one-way connection, the next port of `from`; returns the pipe's number.
     pub fn connect(&mut self, from: usize, to: usize, pipe: Pipe) -> usize {
         let number = self.pipes.len();
-        self.pipes.push(Joint {
-            pipe,
-            from,
-            to,
-            scheduled: None,
-            ingress: 0,
-        });
+        self.pipes
+            .push(Joint { pipe, from, to, scheduled: None, ingress: 0 });
         self.nodes[from].ports.push(number);
         number
     }
@@ -335,10 +319,7 @@ impl<N: Node> World<N> {
 
     /// Ends runs when `limit` frames were sent without progress of any application; 0: never.
     pub fn limit_idle(&mut self, limit: u64) {
-        self.idle = Idle {
-            limit,
-            ..Idle::default()
-        };
+        self.idle = Idle { limit, ..Idle::default() };
     }
 
     /// The last frames that were sent without progress, when a run ended for that.

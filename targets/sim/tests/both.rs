@@ -188,10 +188,7 @@ fn compared(scenario: &Scenario) -> Arc<Calls> {
     };
     // Signals are compared as well.
     let want_all = |_: &str, stack: &mut Stack| stack.want_signals(u64::MAX);
-    let options = Options {
-        stacks: Some(Box::new(want_all)),
-        ..Options::default()
-    };
+    let options = Options { stacks: Some(Box::new(want_all)), ..Options::default() };
     let report = run(scenario, &resolve, options);
     let report = report.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
     assert!(report.ok, "{}", swarm::explain(scenario, &report));

@@ -189,10 +189,7 @@ fn a_program_is_asked_only_for_what_it_offers() {
 /// Here are the first seeds; the phase `swarm` of scripts/phases takes a hundred.
 #[test]
 fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
-    let carried = Carried {
-        longest: 4000,
-        ..Carried::of(Kind::Calls)
-    };
+    let carried = Carried { longest: 4000, ..Carried::of(Kind::Calls) };
     let abilities = Abilities::MINIMAL
         .with(Ability::AnyMtu)
         .with(Ability::Ends)

@@ -168,23 +168,13 @@ fn a_program_of_one_direction_needs_no_end_of_the_other() {
     assert_eq!(report.flows[0].forward.bytes, 100_000);
     let report = go(&program, "loss = 0.1", "bulk = { bytes = 100000 }");
     is_blamed(&report, "client: the program reported CLOSED before EOF");
-    swarm_of(
-        &program,
-        Carried {
-            one_way: true,
-            ..Carried::default()
-        },
-    );
+    swarm_of(&program, Carried { one_way: true, ..Carried::default() });
 }
 
 #[test]
 fn datagrams_pass_their_swarm() {
     for one_way in [false, true] {
-        let carried = Carried {
-            delivery: Delivery::Datagrams,
-            one_way,
-            ..Carried::default()
-        };
+        let carried = Carried { delivery: Delivery::Datagrams, one_way, ..Carried::default() };
         swarm_of(&root().join(DATAGRAMS), carried);
     }
 }
@@ -196,10 +186,7 @@ fn a_swarm_of_datagrams_notices_that_none_come() {
     let program = altered(DATAGRAMS, "mute.mtp", &mute);
     let subject = subject(
         &program,
-        Carried {
-            delivery: Delivery::Datagrams,
-            ..Carried::default()
-        },
+        Carried { delivery: Delivery::Datagrams, ..Carried::default() },
     );
     let report = |seed| {
         let scenario = swarm::scenario(seed, &subject);

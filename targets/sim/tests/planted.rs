@@ -146,10 +146,7 @@ fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
             )?),
         }
     };
-    let options = Options {
-        events_max: EVENTS_MAX,
-        ..Options::default()
-    };
+    let options = Options { events_max: EVENTS_MAX, ..Options::default() };
     run(&scenario, &resolve, options).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
 }
 

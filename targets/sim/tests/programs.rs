@@ -76,10 +76,7 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
     let other = run(
         &scenario,
         &resolve,
-        Options {
-            seed: Some(2),
-            ..Options::default()
-        },
+        Options { seed: Some(2), ..Options::default() },
     )
     .expect("a run");
     assert!(other.ok);
@@ -106,10 +103,7 @@ fn a_watch_changes_nothing_and_sees_everything() {
     let watched = run(
         &scenario,
         &resolve,
-        Options {
-            watch: Some(watch),
-            ..Options::default()
-        },
+        Options { watch: Some(watch), ..Options::default() },
     )
     .expect("a run");
     assert_eq!(watched, report);

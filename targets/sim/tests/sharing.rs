@@ -30,10 +30,7 @@ fn star(program: &str, rules: &str, rest: &str) -> String {
 }
 
 fn go(text: &str, seed: u64) -> Report {
-    let options = Options {
-        seed: Some(seed),
-        ..Options::default()
-    };
+    let options = Options { seed: Some(seed), ..Options::default() };
     let report = run(&parse(text), &resolve, options).unwrap_or_else(|error| panic!("{error}"));
     assert!(report.ok, "seed {seed}: {report}");
     report
@@ -168,10 +165,7 @@ fn a_connection_that_no_flow_expects_is_reset_and_counted() {
             stack.connect_with(START, server, None, &[]).expect("it opens");
         }
     };
-    let options = Options {
-        stacks: Some(Box::new(intrude)),
-        ..Options::default()
-    };
+    let options = Options { stacks: Some(Box::new(intrude)), ..Options::default() };
     let report = run(&parse(&text), &resolve, options).expect("it runs");
     assert!(report.ok, "{report}");
     assert_eq!(unexpected(&report, "server"), 1);

@@ -63,10 +63,7 @@ fn go_on(scenario: &Scenario, engine: Engine) -> Report {
     let resolve = |name: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
         Ok(resolve_with_on(Some(engine), name, settings)?)
     };
-    let options = Options {
-        events_max: 3_000_000,
-        ..Options::default()
-    };
+    let options = Options { events_max: 3_000_000, ..Options::default() };
     run(scenario, &resolve, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -354,10 +351,7 @@ fn a_program_that_does_not_follow_its_peer_is_found() {
     good(go(&scenario));
     scenario.link[0].nat = Some(Nat::default());
     good(go(&scenario));
-    scenario.link[0].nat = Some(Nat {
-        rebind: vec![Span(500_000_000)],
-        ..Nat::default()
-    });
+    scenario.link[0].nat = Some(Nat { rebind: vec![Span(500_000_000)], ..Nat::default() });
     let report = go(&scenario);
     let wanted = "Connection timed out";
     assert!(

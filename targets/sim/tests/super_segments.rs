@@ -120,11 +120,7 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
         false => IpAddr::from([10, 0, 0, last]),
     };
     let program = Interpreted::new(module.clone(), &[]).expect("a program that runs");
-    let interface = InterfaceConfig {
-        addresses: vec![(address(1), 24)],
-        gateways: vec![],
-        mtu: 1500,
-    };
+    let interface = InterfaceConfig { addresses: vec![(address(1), 24)], gateways: vec![], mtu: 1500 };
     let mut config = StackConfig::new(interface, seed);
     // Nothing is acknowledged here.
     config.limits.first_bytes = config.limits.tx_bytes;
@@ -133,11 +129,7 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     let handle = stack
         .connect(Instant::ORIGIN, SocketAddr::new(address(2), 80), None)
         .expect("a flow");
-    let mut sent = Sent {
-        packets: Vec::new(),
-        super_segments: 0,
-        wrong: 0,
-    };
+    let mut sent = Sent { packets: Vec::new(), super_segments: 0, wrong: 0 };
     let bytes: Vec<u8> = (0..200_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
         .collect();

@@ -40,10 +40,7 @@ fn pair(program: &Path, rules: &str, works: &str) -> Scenario {
 }
 
 fn go_on(scenario: &Scenario, engine: Engine) -> Report {
-    let options = Options {
-        events_max: 5_000_000,
-        ..Options::default()
-    };
+    let options = Options { events_max: 5_000_000, ..Options::default() };
     go_with(scenario, engine, options)
 }
 
@@ -113,10 +110,7 @@ fn each_is_done(program: &Path) {
 fn nothing_is_lost_and_nothing_happens_twice_where_packets_are_lost() {
     for (seed, program) in (0..8).flat_map(|seed| PROGRAMS.map(|program| (seed, program))) {
         for rules in [LOSSY.to_owned(), format!("{LOSSY}, burst = 2")] {
-            let scenario = Scenario {
-                seed,
-                ..pair(Path::new(program), &rules, ALL)
-            };
+            let scenario = Scenario { seed, ..pair(Path::new(program), &rules, ALL) };
             good(&scenario);
         }
     }
@@ -222,11 +216,7 @@ fn incast(link_rate: u64) -> (f64, f64) {
     let mut written: Vec<Vec<u64>> = Vec::new();
     let mut note = |moment: &Moment| written.push(moment.flows.iter().map(|flow| flow.received[0]).collect());
     let options = Options {
-        watch: Some(Watch {
-            every: Duration::from_millis(30),
-            fields: &[],
-            reported: &mut note,
-        }),
+        watch: Some(Watch { every: Duration::from_millis(30), fields: &[], reported: &mut note }),
         ..Options::default()
     };
     let report = go_with(&scenario, Engine::Native, options);
@@ -405,10 +395,7 @@ fn planted_faults_are_found() {
     ] {
         let program = variant(name, file, was, now);
         let fails = (0..6).any(|seed| {
-            let scenario = Scenario {
-                seed,
-                ..pair(&program, LOSSY, ALL)
-            };
+            let scenario = Scenario { seed, ..pair(&program, LOSSY, ALL) };
             !go_on(&scenario, Engine::Interp).ok
         });
         assert!(fails, "{name}");
@@ -420,10 +407,7 @@ fn planted_faults_are_found() {
 fn wireshark_finds_no_fault_in_any_packet() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("roce.pcap");
     let capture = fs::File::create(&file).expect("there is room");
-    let options = Options {
-        pcap: Some(Box::new(BufWriter::new(capture))),
-        ..Options::default()
-    };
+    let options = Options { pcap: Some(Box::new(BufWriter::new(capture))), ..Options::default() };
     let report = go_with(
         &pair(&roce().join("roce.mtp"), LOSSY, ALL),
         Engine::Interp,

@@ -47,11 +47,7 @@ impl Program {
     ) -> Result<Program, OpenError> {
         let queues = interface.receive_queues()?;
         if queues != u32::from(sockets) {
-            return Err(OpenError::Queues {
-                name: interface.name.clone(),
-                queues,
-                count: sockets,
-            });
+            return Err(OpenError::Queues { name: interface.name.clone(), queues, count: sockets });
         }
         if addresses.len() > MAX_ADDRESSES {
             let (name, count) = (interface.name.clone(), addresses.len());
@@ -111,28 +107,18 @@ impl Program {
         };
         let native = match driver {
             Ok(link) => {
-                return Ok(Attached {
-                    link,
-                    is_native: true,
-                });
+                return Ok(Attached { link, is_native: true });
             }
             Err(error) if is_taken(&error) => return Err(OpenError::Busy { name: name() }),
             Err(error) => error,
         };
         match attach(XDP_FLAGS_SKB_MODE) {
-            Ok(link) => Ok(Attached {
-                link,
-                is_native: false,
-            }),
+            Ok(link) => Ok(Attached { link, is_native: false }),
             Err(error) if is_taken(&error) => Err(OpenError::Busy { name: name() }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(About(&interface.name).call("attach an XDP program", error))
             }
-            Err(generic) => Err(OpenError::NoXdp {
-                name: name(),
-                native,
-                generic,
-            }),
+            Err(generic) => Err(OpenError::NoXdp { name: name(), native, generic }),
         }
     }
 
@@ -219,13 +205,7 @@ fn refused(name: &str, error: &libbpf_rs::Error) -> OpenError {
     let name = name.to_owned();
     match error.kind() {
         ErrorKind::PermissionDenied if is_in_user_namespace() => OpenError::UserNamespace { name },
-        ErrorKind::PermissionDenied => OpenError::Permission {
-            name,
-            action: "load an eBPF program",
-        },
-        _ => OpenError::Refused {
-            name,
-            why: format!("{error:#}"),
-        },
+        ErrorKind::PermissionDenied => OpenError::Permission { name, action: "load an eBPF program" },
+        _ => OpenError::Refused { name, why: format!("{error:#}") },
     }
 }

@@ -150,9 +150,7 @@ impl Entry for u64 {
     }
 
     fn take(self, size: u32) -> Buffer {
-        Buffer {
-            index: (self / u64::from(size)) as u32,
-        }
+        Buffer { index: (self / u64::from(size)) as u32 }
     }
 }
 
@@ -352,18 +350,8 @@ mod tests {
 
     /// Both ends of a ring, whose indices begin shortly before they wrap. The memory stays mapped.
     fn ends<T: Entry>() -> (Producer<T>, Consumer<T>) {
-        let offsets = XdpRingOffset {
-            producer: 0,
-            consumer: 64,
-            desc: 128,
-            flags: None,
-        };
-        let shape = Shape {
-            page: 0,
-            offsets,
-            size: SIZE,
-            buffer: BUFFER,
-        };
+        let offsets = XdpRingOffset { producer: 0, consumer: 64, desc: 128, flags: None };
+        let shape = Shape { page: 0, offsets, size: SIZE, buffer: BUFFER };
         let len = 128 + SIZE as usize * size_of::<T>();
         let memory = Mapping::anonymous(len).expect("memory");
         let again = Mapping { at: memory.at, len };
@@ -372,11 +360,7 @@ mod tests {
         let first = u32::MAX - 2;
         one.producer().store(first, Ordering::Relaxed);
         one.consumer().store(first, Ordering::Relaxed);
-        let at = |ring| Ring {
-            own: first,
-            other: first,
-            ..ring
-        };
+        let at = |ring| Ring { own: first, other: first, ..ring };
         (Producer(at(one)), Consumer(at(other)))
     }
 
@@ -387,9 +371,7 @@ mod tests {
             assert_eq!((producer.room(), producer.waiting()), (SIZE, 0));
             for number in 0..SIZE {
                 producer.push(Piece {
-                    buffer: Buffer {
-                        index: round + number,
-                    },
+                    buffer: Buffer { index: round + number },
                     start: number,
                     len: BUFFER - number,
                     continues: number == 1,
@@ -424,12 +406,7 @@ mod tests {
         let (mut buffers, mut all) = Buffers::new(BUFFER, 2).expect("memory");
         let mut last = all.pop().expect("two");
         buffers.write(&mut last).copy_from_slice(&[7; BUFFER as usize]);
-        let mut piece = Piece {
-            buffer: last,
-            start: 60,
-            len: 4,
-            continues: false,
-        };
+        let mut piece = Piece { buffer: last, start: 60, len: 4, continues: false };
         assert_eq!(buffers.read(&piece), [7; 4]);
         (piece.start, piece.len) = (60, u32::MAX);
         assert_eq!(buffers.read(&piece), [7; 4]);

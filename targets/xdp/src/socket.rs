@@ -71,10 +71,7 @@ impl Socket {
                 _ => about.call("open an AF_XDP socket", errno.into()),
             })?;
         register(fd.as_fd(), buffers).map_err(|errno| match errno {
-            Errno::NOBUFS => OpenError::Memory {
-                name: interface.name.clone(),
-                bytes: buffers.len(),
-            },
+            Errno::NOBUFS => OpenError::Memory { name: interface.name.clone(), bytes: buffers.len() },
             _ => about.call("register the buffers of frames", errno.into()),
         })?;
         let socket = Socket::map(fd, buffers.size())
@@ -87,9 +84,7 @@ impl Socket {
             Errno::INVAL | Errno::OPNOTSUPP if binding.in_pieces => {
                 about.kernel("AF_XDP frames of more than one buffer (Linux 6.6), which this MTU takes")
             }
-            Errno::BUSY => OpenError::Busy {
-                name: interface.name.clone(),
-            },
+            Errno::BUSY => OpenError::Busy { name: interface.name.clone() },
             _ => about.call("bind the AF_XDP socket", errno.into()),
         })?;
         Ok(socket)
@@ -103,12 +98,7 @@ impl Socket {
         sockopt::set_xdp_tx_ring_size(socket, SEND_RING)?;
         sockopt::set_socket_send_buffer_size(socket, IN_KERNEL)?;
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
-        let shape = |page, offsets, size| Shape {
-            page,
-            offsets,
-            size,
-            buffer,
-        };
+        let shape = |page, offsets, size| Shape { page, offsets, size, buffer };
         Ok(Socket {
             fill: Producer::map(socket, shape(XDP_UMEM_PGOFF_FILL_RING, offsets.fr, FILL_RING))?,
             arrivals: Consumer::map(socket, shape(XDP_PGOFF_RX_RING, offsets.rx, RECEIVE))?,

@@ -167,12 +167,7 @@ impl XdpWire {
             // Without its driver a device does not know the buffers.
             copies: !attached.is_native,
         };
-        let stand = Arc::new(Stand {
-            promiscuous: interface.promiscuous()?,
-            interface,
-            program,
-            attached,
-        });
+        let stand = Arc::new(Stand { promiscuous: interface.promiscuous()?, interface, program, attached });
         let caps = Caps {
             medium: Medium::Ethernet(own),
             mtu: stand.interface.mtu,
@@ -400,10 +395,9 @@ impl XdpWire {
             ahead.chains.taken += 1;
         }
         self.counters.received += 1;
-        self.batch.frames.push(Received {
-            first,
-            tail: begin..self.batch.tails.len(),
-        });
+        self.batch
+            .frames
+            .push(Received { first, tail: begin..self.batch.tails.len() });
         true
     }
 
@@ -434,12 +428,9 @@ impl XdpWire {
                 end += part;
             }
             left -= len;
-            self.socket.departures.push(Piece {
-                buffer,
-                start: 0,
-                len: len as u32,
-                continues: left > 0,
-            });
+            self.socket
+                .departures
+                .push(Piece { buffer, start: 0, len: len as u32, continues: left > 0 });
         }
         true
     }
@@ -477,13 +468,7 @@ impl Wire for XdpWire {
     fn frame(&self, i: usize) -> RxFrame<'_> {
         if let Some(ahead) = self.ahead.as_ref().filter(|ahead| !ahead.batch.is_empty()) {
             let (head, at) = ahead.chains.frame(ahead.batch.start + i);
-            return RxFrame {
-                head,
-                tail: &[],
-                csum: Csum::Unverified,
-                seg_size: 0,
-                at,
-            };
+            return RxFrame { head, tail: &[], csum: Csum::Unverified, seg_size: 0, at };
         }
         let frame = &self.batch.frames[i];
         RxFrame {

@@ -47,10 +47,7 @@ fn one_side_at_a_time_has_the_memory_and_sees_what_the_other_did() {
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
     static PASSED: AtomicUsize = AtomicUsize::new(0);
     loom::model(|| {
-        let shared = Arc::new(Shared {
-            turn: AtomicU64::new(STACK),
-            handled: UnsafeCell::new(0),
-        });
+        let shared = Arc::new(Shared { turn: AtomicU64::new(STACK), handled: UnsafeCell::new(0) });
         let frames: Vec<_> = [false, true]
             .map(|is_urgent| {
                 let shared = shared.clone();
@@ -83,10 +80,7 @@ fn a_frame_that_is_looked_at_leaves_alone_what_the_stack_reads() {
     static LOOKED: AtomicUsize = AtomicUsize::new(0);
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
     loom::model(|| {
-        let shared = Arc::new(Shared {
-            turn: AtomicU64::new(AWAKE),
-            handled: UnsafeCell::new(0),
-        });
+        let shared = Arc::new(Shared { turn: AtomicU64::new(AWAKE), handled: UnsafeCell::new(0) });
         // Where frames are looked at.
         let sieve = Arc::new(UnsafeCell::new(0));
         let theirs = (shared.clone(), sieve.clone());

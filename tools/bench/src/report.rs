@@ -103,16 +103,7 @@ impl Metric {
             0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
             _ => sorted[middle],
         };
-        Some(Metric {
-            name,
-            unit,
-            better,
-            runs,
-            min,
-            median,
-            max,
-            ratio: None,
-        })
+        Some(Metric { name, unit, better, runs, min, median, max, ratio: None })
     }
 }
 
@@ -174,12 +165,8 @@ impl Report {
         };
         if let (Some(one), Some(other)) = (median(row), median(with)) {
             let (row, with) = (row.to_owned(), with.to_owned());
-            self.comparisons.push(Comparison {
-                row,
-                with,
-                metric,
-                ratio: one / other,
-            });
+            self.comparisons
+                .push(Comparison { row, with, metric, ratio: one / other });
         }
     }
 
@@ -305,12 +292,7 @@ mod tests {
         let (row, with) = ("b".to_owned(), "a".to_owned());
         assert_eq!(
             report.comparisons,
-            [Comparison {
-                row,
-                with,
-                metric: "rate",
-                ratio: 1.5
-            }]
+            [Comparison { row, with, metric: "rate", ratio: 1.5 }]
         );
     }
 }

@@ -119,11 +119,7 @@ pub(crate) const OVER_A_CABLE: [Constellation; 4] = [
 ];
 
 const fn between(client: Stack, server: Stack) -> Constellation {
-    Constellation {
-        client,
-        server,
-        medium: Medium::Veth,
-    }
+    Constellation { client, server, medium: Medium::Veth }
 }
 
 impl Constellation {
@@ -230,11 +226,7 @@ impl Network {
             // Another handle of the same.
             Medium::Device | Medium::Memif => left.run(Namespace::current).map_err(other)?.map_err(other)?,
         };
-        Ok(Network {
-            hosts: [left, right],
-            medium,
-            folder: Folder::new()?,
-        })
+        Ok(Network { hosts: [left, right], medium, folder: Folder::new()? })
     }
 
     /// Makes the cable, and gives the kernel's stacks their addresses.
@@ -339,10 +331,7 @@ impl Network {
                 program: gvisor::program()?,
                 device: ENDS[usize::from(is_server)].to_owned(),
             },
-            Stack::Bare(work) => StackKind::Bare {
-                device: self.memif(is_server),
-                work,
-            },
+            Stack::Bare(work) => StackKind::Bare { device: self.memif(is_server), work },
         })
     }
 }

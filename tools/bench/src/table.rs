@@ -31,12 +31,7 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
         );
     }
     for comparison in &report.comparisons {
-        let crate::report::Comparison {
-            row,
-            with,
-            metric,
-            ratio,
-        } = comparison;
+        let crate::report::Comparison { row, with, metric, ratio } = comparison;
         let _ = writeln!(text, "{row}: {metric} {}× that of {with}", number(*ratio));
     }
     let settings: Vec<_> = report

@@ -90,24 +90,12 @@ impl Bare {
         let tls = trust.client(&[])?;
         let interface = Some(self.interface.clone());
         if self.quic {
-            let endpoint = QuicEndpoint::open(
-                peer,
-                None,
-                QuicOptions {
-                    interface,
-                    ..QuicOptions::default()
-                },
-            )?;
+            let endpoint =
+                QuicEndpoint::open(peer, None, QuicOptions { interface, ..QuicOptions::default() })?;
             return Ok(Box::new(endpoint.connect(peer, "server", tls).await?));
         }
-        let tls = TlsClient {
-            config: tls,
-            name: ServerName::try_from("server")?,
-        };
-        let options = TcpOptions {
-            interface,
-            ..self.tcp.clone()
-        };
+        let tls = TlsClient { config: tls, name: ServerName::try_from("server")? };
+        let options = TcpOptions { interface, ..self.tcp.clone() };
         Ok(Box::new(
             hawser_carrier_tcp::connect(peer, None, &options, Some(&tls)).await?,
         ))
@@ -175,11 +163,9 @@ async fn take(carrier: &mut dyn Carrier, began: Instant) -> Result<Report, Error
         if now >= next || bytes.is_empty() {
             next = now + Duration::from_millis(50);
             let delivered = vec![report.bytes];
-            report.moments.push(Moment {
-                seconds: now.as_secs_f64(),
-                read: report.bytes,
-                delivered,
-            });
+            report
+                .moments
+                .push(Moment { seconds: now.as_secs_f64(), read: report.bytes, delivered });
         }
         if bytes.is_empty() {
             report.seconds = now.as_secs_f64();

@@ -17,12 +17,7 @@ pub(crate) struct Content {
 impl Content {
     /// `is_cheap`: the same block again and again, for what is to be fast rather than checked.
     pub(crate) fn new(length: u64, is_cheap: bool) -> Self {
-        Self {
-            block: block(0),
-            left: length,
-            number: 0,
-            is_cheap,
-        }
+        Self { block: block(0), left: length, number: 0, is_cheap }
     }
 }
 

@@ -121,10 +121,7 @@ impl Stage {
         let quic = document.connections.iter().any(is_quic);
         let is_mptcp = |connection: &Connection| connection.transport == Transport::Mptcp;
         let mptcp = self.mptcp && document.connections.iter().any(is_mptcp);
-        let tcp = TcpOptions {
-            mptcp,
-            ..document.tcp.clone()
-        };
+        let tcp = TcpOptions { mptcp, ..document.tcp.clone() };
         let config = ServerConfig {
             acceptor: AcceptorConfig {
                 session: document.session.clone(),

@@ -86,27 +86,14 @@ impl Transfer {
     /// # Errors
     /// It failed, took too long, or what came was not what was sent.
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
-        let Transfer {
-            mut document,
-            bytes,
-            direction,
-            verify,
-            acts,
-            timeout,
-        } = self;
+        let Transfer { mut document, bytes, direction, verify, acts, timeout } = self;
         let server = stage.listen(&mut document)?;
         let began = Instant::now();
         let cpu = cpu_seconds();
         let over = Arc::new(AtomicBool::new(false));
         let received = std::thread::scope(|scope| {
             scope.spawn(|| play(&stage.lab, began, acts, &over));
-            let work = Work {
-                bytes,
-                direction,
-                verify,
-                began,
-                timeout,
-            };
+            let work = Work { bytes, direction, verify, began, timeout };
             let received = work.run(stage, server, document);
             over.store(true, Ordering::Relaxed);
             received
@@ -287,22 +274,15 @@ impl Record {
                 .map_or(0, |(_, info)| info.counts.delivered)
         });
         let delivered = delivered.collect();
-        self.report.moments.push(Moment {
-            seconds: self.now(),
-            read: self.read,
-            delivered,
-        });
+        self.report
+            .moments
+            .push(Moment { seconds: self.now(), read: self.read, delivered });
     }
 }
 
 /// Receives everything.
 async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report, Option<[u8; 32]>), Error> {
-    let record = Record {
-        began,
-        read: 0,
-        report: Report::default(),
-        carriers: Vec::new(),
-    };
+    let record = Record { began, read: 0, report: Report::default(), carriers: Vec::new() };
     let record = Arc::new(Mutex::new(record));
     let sampler = tokio::spawn(sample(session.clone(), record.clone()));
     let listener = tokio::spawn(listen(session.clone(), record.clone()));

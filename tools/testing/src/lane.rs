@@ -52,10 +52,7 @@ impl Lane {
     /// A lane that super-segments fit in.
     #[must_use]
     pub fn of_super_segments() -> Lane {
-        Lane {
-            takes_super: true,
-            ..Lane::default()
-        }
+        Lane { takes_super: true, ..Lane::default() }
     }
 
     /// Room for one packet of `len` bytes, which `write` fills; false when the lane is full. `seg_size` is the
@@ -79,11 +76,7 @@ impl Lane {
         let more = self.made < SLOTS;
         self.made += usize::from(more);
         let size = if self.takes_super { SUPER } else { PACKET };
-        more.then(|| Slot {
-            bytes: vec![0; size].into_boxed_slice(),
-            len: 0,
-            seg_size: 0,
-        })
+        more.then(|| Slot { bytes: vec![0; size].into_boxed_slice(), len: 0, seg_size: 0 })
     }
 
     /// Whether a packet can be put in.

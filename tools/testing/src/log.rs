@@ -22,11 +22,7 @@ impl Log {
     #[must_use]
     pub fn start() -> Log {
         let lines = Lines::default();
-        Log {
-            _guard: Some(set_default(lines.clone())),
-            earlier: 0,
-            lines,
-        }
+        Log { _guard: Some(set_default(lines.clone())), earlier: 0, lines }
     }
 
     /// Keeps what all threads log from now on, until the process ends: for what runs on threads of a runtime.
@@ -41,11 +37,7 @@ impl Log {
             set_global_default(lines.clone()).expect("the process has no other subscriber");
             lines
         });
-        Log {
-            lines: lines.clone(),
-            earlier: lines.0.lock().len(),
-            _guard: None,
-        }
+        Log { lines: lines.clone(), earlier: lines.0.lock().len(), _guard: None }
     }
 
     /// A text for each event so far: its level, its target, and its fields, each as `NAME=VALUE` with the value as

@@ -208,11 +208,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         chosen.len()
     );
     let killers = killers(&root, subject)?;
-    let trial = Trial {
-        root: &root,
-        subject,
-        killers,
-    };
+    let trial = Trial { root: &root, subject, killers };
     trial.unchanged_passes()?;
     let fates = trial.all(&chosen);
     report(subject, &chosen, &fates)
@@ -230,12 +226,7 @@ impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
         let usage = "usage: cargo xtask mutants [--program tcp|homa|ndp|quic-lite|roce] [--sample N] [--seed N] [--file NAME]";
         let number = |value: &str| value.parse().map_err(|_| usage.to_owned());
-        let mut options = Options {
-            subject: &SUBJECTS[0],
-            sample: None,
-            seed: 0,
-            file: None,
-        };
+        let mut options = Options { subject: &SUBJECTS[0], sample: None, seed: 0, file: None };
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
             let value = rest.next().ok_or(usage)?;
@@ -260,10 +251,7 @@ fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
     for name in sources(folder)? {
         let text = read(&folder.join(&name))?;
         let of_file = hawser_mutants::mutants(&text, &[Change::Negate]).into_iter();
-        all.extend(of_file.map(|change| Mutant {
-            file: name.clone(),
-            change,
-        }));
+        all.extend(of_file.map(|change| Mutant { file: name.clone(), change }));
     }
     Ok(all)
 }

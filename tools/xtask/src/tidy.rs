@@ -44,11 +44,7 @@ struct Diagnostic {
 
 impl Diagnostic {
     fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Diagnostic {
-        Diagnostic {
-            place: place.into(),
-            what: what.into(),
-            remedy: remedy.into(),
-        }
+        Diagnostic { place: place.into(), what: what.into(), remedy: remedy.into() }
     }
 }
 
@@ -66,86 +62,26 @@ struct Check {
 
 /// Every rule.
 const CHECKS: &[Check] = &[
-    Check {
-        name: "arrows",
-        run: arrows::check,
-    },
-    Check {
-        name: "manifests",
-        run: manifests::check,
-    },
-    Check {
-        name: "architecture",
-        run: architecture::check,
-    },
-    Check {
-        name: "picture",
-        run: picture::check,
-    },
-    Check {
-        name: "circles",
-        run: circles::check,
-    },
-    Check {
-        name: "heads",
-        run: heads::check,
-    },
-    Check {
-        name: "ratchet",
-        run: ratchet::check,
-    },
-    Check {
-        name: "names",
-        run: names::check,
-    },
-    Check {
-        name: "purity",
-        run: purity::check,
-    },
-    Check {
-        name: "unsafety",
-        run: unsafety::check,
-    },
-    Check {
-        name: "format",
-        run: format::check,
-    },
-    Check {
-        name: "coverage",
-        run: coverage::check,
-    },
-    Check {
-        name: "features",
-        run: features::check,
-    },
-    Check {
-        name: "marks",
-        run: marks::check,
-    },
-    Check {
-        name: "links",
-        run: links::check,
-    },
-    Check {
-        name: "words",
-        run: words::check,
-    },
-    Check {
-        name: "versions",
-        run: versions::check,
-    },
-    Check {
-        name: "recorded",
-        run: recorded::check,
-    },
-    Check {
-        name: "temporary",
-        run: temporary::check,
-    },
-    Check {
-        name: "licences",
-        run: licences::check,
-    },
+    Check { name: "arrows", run: arrows::check },
+    Check { name: "manifests", run: manifests::check },
+    Check { name: "architecture", run: architecture::check },
+    Check { name: "picture", run: picture::check },
+    Check { name: "circles", run: circles::check },
+    Check { name: "heads", run: heads::check },
+    Check { name: "ratchet", run: ratchet::check },
+    Check { name: "names", run: names::check },
+    Check { name: "purity", run: purity::check },
+    Check { name: "unsafety", run: unsafety::check },
+    Check { name: "format", run: format::check },
+    Check { name: "coverage", run: coverage::check },
+    Check { name: "features", run: features::check },
+    Check { name: "marks", run: marks::check },
+    Check { name: "links", run: links::check },
+    Check { name: "words", run: words::check },
+    Check { name: "versions", run: versions::check },
+    Check { name: "recorded", run: recorded::check },
+    Check { name: "temporary", run: temporary::check },
+    Check { name: "licences", run: licences::check },
 ];
 
 /// Runs the checks named, or all of them.

@@ -86,11 +86,7 @@ pub(super) fn compiled(file: &Path) -> Result<Compilation, Exit> {
         for (path, text) in &module.files {
             sources.add(path, text);
         }
-        return Ok(Compilation {
-            module: Some(module),
-            diagnostics: Vec::new(),
-            sources,
-        });
+        return Ok(Compilation { module: Some(module), diagnostics: Vec::new(), sources });
     }
     readable(file)?;
     Ok(lang::compile(file))

@@ -163,10 +163,7 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
                    allows, `--allow public` all public addresses"
         );
     }
-    let limits = Limits {
-        idle: Duration::from_nanos(args.idle.0),
-        ..Limits::default()
-    };
+    let limits = Limits { idle: Duration::from_nanos(args.idle.0), ..Limits::default() };
     let wait = Wait {
         addresses: args.listen.clone(),
         port: args.listen.first().map_or(PORT, SocketAddr::port),
@@ -186,18 +183,9 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
             .map_err(Exit::environment)?;
         // Its clients have tokens.
         let other = "hawser gateway cat --token FILE --to HOST:PORT";
-        let invitation = Invitation {
-            other,
-            code: None,
-            qr: false,
-        };
+        let invitation = Invitation { other, code: None, qr: false };
         let server = listen(&wait, limits.acceptor(), &invitation, json).await?;
-        let config = GatewayConfig {
-            clients,
-            allow,
-            resolver,
-            limits,
-        };
+        let config = GatewayConfig { clients, allow, resolver, limits };
         let stop = async { _ = interrupts.next().await };
         serve(server, config, move |event| report(&event, json), stop)
             .await
@@ -222,29 +210,19 @@ fn as_json(event: &Event) -> Value {
     match event {
         Event::Accepted { client } => json!({ "event": "accepted", "client": &**client }),
         Event::Refused { why } => json!({ "event": "refused", "why": why }),
-        Event::Connected {
-            client,
-            destination,
-            address,
-        } => json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
-                     "address": address.to_string() }),
-        Event::Denied {
-            client,
-            destination,
-            reply,
-            why,
-        } => {
+        Event::Connected { client, destination, address } => {
+            json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
+                     "address": address.to_string() })
+        }
+        Event::Denied { client, destination, reply, why } => {
             let destination = destination.as_ref().map(ToString::to_string);
             json!({ "event": "denied", "client": &**client, "destination": destination,
                     "reply": reply.code(), "why": why })
         }
-        Event::Ended {
-            client,
-            destination,
-            carried,
-            end,
-        } => json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
-                     "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() }),
+        Event::Ended { client, destination, carried, end } => {
+            json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
+                     "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() })
+        }
         Event::Left { client } => json!({ "event": "left", "client": &**client }),
     }
 }

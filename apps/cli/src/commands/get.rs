@@ -52,11 +52,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let begin = Instant::now();
         // Signals are waited for once the program was read: until then they end the command at once.
         let network = args.device.start()?;
-        let limits = Limits {
-            interrupts: Interrupts::new()?,
-            seconds: args.max_time,
-            begin,
-        };
+        let limits = Limits { interrupts: Interrupts::new()?, seconds: args.max_time, begin };
         download(args, &output, remote, network, &limits).await
     })
 }
@@ -202,10 +198,7 @@ struct Output {
 impl Output {
     fn open(path: &Path) -> io::Result<Output> {
         if path.as_os_str() == "-" {
-            return Ok(Output {
-                writer: Box::new(io::stdout()),
-                part: None,
-            });
+            return Ok(Output { writer: Box::new(io::stdout()), part: None });
         }
         let (file, part) = match is_written_to(path) {
             true => (File::create(path)?, None),
@@ -213,10 +206,7 @@ impl Output {
             false => Part::create(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), true)
                 .map(|(file, part)| (file, Some(part)))?,
         };
-        Ok(Output {
-            writer: Box::new(io::BufWriter::with_capacity(1 << 20, file)),
-            part,
-        })
+        Ok(Output { writer: Box::new(io::BufWriter::with_capacity(1 << 20, file)), part })
     }
 
     fn keep(mut self, path: &Path) -> Outcome {

@@ -140,10 +140,7 @@ fn serve(args: &Serve) -> Outcome {
     let own = args.device.addresses().next();
     let own = own.ok_or_else(|| Exit::usage("there is no address to listen on; give --addr"))?;
     let at = SocketAddr::new(own, port);
-    let options = MessageOptions {
-        size: args.max_size as usize,
-        ..MessageOptions::default()
-    };
+    let options = MessageOptions { size: args.max_size as usize, ..MessageOptions::default() };
     let socket = endpoint
         .bind(at, &options)
         .map_err(|error| unusable(&error, &format!("cannot listen on {at}")))?;

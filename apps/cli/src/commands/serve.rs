@@ -103,10 +103,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn exposure(&self) -> Exposure {
-        Exposure {
-            dot_files: self.dot_files,
-            outward_links: self.outward_links,
-        }
+        Exposure { dot_files: self.dot_files, outward_links: self.outward_links }
     }
 
     /// The places of one shard's connections: each has as many.
@@ -202,13 +199,7 @@ fn allow_files(wanted: u64) {
     let current = limits.maximum.map_or(wanted, |max| wanted.min(max));
     if limits.current.is_some_and(|now| now < current) {
         // Where it is not allowed, files that cannot be opened are answered with an error.
-        let _ = rustix::process::setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: Some(current),
-                ..limits
-            },
-        );
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limits });
     }
 }
 

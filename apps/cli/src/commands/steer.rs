@@ -70,10 +70,7 @@ enum Controller {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let controller = match args.controller {
-        Controller::Fast => NamedController::Fast(FastParams {
-            alpha: args.alpha,
-            gamma: args.gamma,
-        }),
+        Controller::Fast => NamedController::Fast(FastParams { alpha: args.alpha, gamma: args.gamma }),
         Controller::Reno => NamedController::Reno,
     };
     let name = args.name.as_deref().unwrap_or(controller.name());
@@ -94,13 +91,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let scope = args.flow.map_or(Scope::All, Scope::One);
     let (interval, lease, priority) = (args.interval, args.lease, args.priority);
-    let options = SteerOptions {
-        scope,
-        interval,
-        lease,
-        priority,
-        ..SteerOptions::new(&provider)
-    };
+    let options = SteerOptions { scope, interval, lease, priority, ..SteerOptions::new(&provider) };
     let mut remote = Remote::new(client, controller.steers(options), Some(SLOTS)).map_err(exit)?;
     if args.client.json {
         println!(

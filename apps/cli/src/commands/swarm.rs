@@ -130,10 +130,7 @@ fn parse_vary(text: &str) -> Result<Vary, String> {
 }
 
 fn parse_carried(text: &str) -> Result<Carried, String> {
-    let connections = |delivery| Carried {
-        delivery,
-        ..Carried::default()
-    };
+    let connections = |delivery| Carried { delivery, ..Carried::default() };
     match text {
         "stream" => Ok(connections(Delivery::Stream)),
         "messages" => Ok(connections(Delivery::Messages)),
@@ -150,11 +147,7 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
 impl Claims {
     /// A program that claims this.
     pub(crate) fn subject<'a>(&'a self, program: &'a str) -> Subject<'a> {
-        let carried = Carried {
-            longest: self.longest,
-            one_way: self.one_way,
-            ..self.carries
-        };
+        let carried = Carried { longest: self.longest, one_way: self.one_way, ..self.carries };
         let beside = Beside {
             watch: self.watch.as_deref(),
             peer: self.peer.as_deref(),
@@ -205,14 +198,8 @@ struct Engines {
 
 fn parse_engines(text: &str) -> Result<Engines, String> {
     match text.parse() {
-        Ok(engine) => Ok(Engines {
-            first: engine,
-            second: engine,
-        }),
-        Err(_) if text == "both" => Ok(Engines {
-            first: Engine::Interp,
-            second: Engine::Native,
-        }),
+        Ok(engine) => Ok(Engines { first: engine, second: engine }),
+        Err(_) if text == "both" => Ok(Engines { first: Engine::Interp, second: Engine::Native }),
         Err(_) => Err(format!("no engine `{text}`; there are: interp, native, both")),
     }
 }
@@ -229,10 +216,7 @@ impl Engines {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let usual = Engine::of(&args.program);
-    let engines = args.engine.unwrap_or(Engines {
-        first: usual,
-        second: usual,
-    });
+    let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
     // The command line names it.
     let programs = Programs::default().with_native_files(true);
     let mut subject = args.claims.subject(&args.program);
@@ -244,12 +228,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         args.claims.check(&programs, &loaded)?;
         subject = subject.known(loaded.module());
     }
-    let swarm = Swarm {
-        args,
-        programs: &programs,
-        engines,
-        subject,
-    };
+    let swarm = Swarm { args, programs: &programs, engines, subject };
     let Totals { runs, events, bytes } = swarm.run()?;
     match args.json {
         true => println!(
@@ -463,13 +442,7 @@ fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<sim::Scenar
 
 /// What a failing run shows; with `--json`, on standard output too.
 fn failure(args: &Args, failed: &Failed) -> Exit {
-    let Failed {
-        report,
-        differ,
-        shrunk,
-        why,
-        ..
-    } = failed;
+    let Failed { report, differ, shrunk, why, .. } = failed;
     let failures = differ
         .as_ref()
         .map_or_else(|| report.failures.clone(), |text| vec![text.clone()]);

@@ -228,14 +228,7 @@ fn capture(
     let packet = Box::new(move |at, bytes: &[u8], sent: Option<&Sent>| {
         let (writer, error) = &mut *into.lock();
         let comment = sent.map(|sent| {
-            let Sent {
-                line,
-                number,
-                source,
-                event,
-                host,
-                ..
-            } = sent;
+            let Sent { line, number, source, event, host, .. } = sent;
             let place = format!("{}:{}", line.file, line.line);
             OneLine(format!("{place} in event {number} of {host}, {source} {event}")).to_string()
         });

@@ -151,13 +151,7 @@ pub(super) struct FileReader {
 impl FileReader {
     /// `len` bytes from `first` on. What was handed on is counted.
     pub(super) fn new(file: File, first: u64, len: u64, sent: Sent) -> FileReader {
-        FileReader {
-            file: Arc::new(file),
-            at: first,
-            left: len,
-            reading: None,
-            sent,
-        }
+        FileReader { file: Arc::new(file), at: first, left: len, reading: None, sent }
     }
 
     /// The next bytes; none at the file's end.
@@ -268,10 +262,7 @@ mod tests {
         symlink(outside.join("secret"), folder.join("outward"))?;
         symlink(&*outside, folder.join("sub/out"))?;
         let strict = root(&folder)?;
-        let everything = Exposure {
-            dot_files: true,
-            outward_links: true,
-        };
+        let everything = Exposure { dot_files: true, outward_links: true };
         let open = Arc::new(Root::open(&folder, everything)?);
         for (path, is_plain) in [
             ("plain", true),

@@ -34,10 +34,7 @@ impl Hosts {
         addresses: impl IntoIterator<Item = IpAddr>,
         names: impl IntoIterator<Item = String>,
     ) -> Hosts {
-        let mut hosts = Hosts {
-            addresses: addresses.into_iter().collect(),
-            names: HashSet::new(),
-        };
+        let mut hosts = Hosts { addresses: addresses.into_iter().collect(), names: HashSet::new() };
         for name in names {
             match address(&name) {
                 Some(address) => hosts.addresses.insert(address),

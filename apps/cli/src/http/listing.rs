@@ -58,18 +58,8 @@ struct Names {
 
 impl Listing {
     pub(super) fn new(folder: OwnedFd, root: Arc<Root>, base: String, sent: Sent) -> io::Result<Listing> {
-        let names = Names {
-            dir: Dir::new(folder)?,
-            root,
-            base,
-            left: MAX_NAMES,
-            is_over: false,
-        };
-        Ok(Listing {
-            names: Some(names),
-            reading: None,
-            sent,
-        })
+        let names = Names { dir: Dir::new(folder)?, root, base, left: MAX_NAMES, is_over: false };
+        Ok(Listing { names: Some(names), reading: None, sent })
     }
 }
 

@@ -19,12 +19,7 @@ pub(crate) struct WriteTimeout<S> {
 
 impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
-        WriteTimeout {
-            stream,
-            limit,
-            deadline: Box::pin(sleep(limit)),
-            waits: false,
-        }
+        WriteTimeout { stream, limit, deadline: Box::pin(sleep(limit)), waits: false }
     }
 
     /// Watches over what became of one attempt to write.

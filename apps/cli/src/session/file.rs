@@ -328,10 +328,7 @@ mod tests {
         let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig {
-                insecure: true,
-                ..AcceptorConfig::default()
-            },
+            acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
             tcp: vec![(any, TcpOptions::default())],
             ..ServerConfig::default()
         })
@@ -342,10 +339,7 @@ mod tests {
             options: TcpOptions::default(),
         };
         let caller = connect(ClientConfig {
-            session: Config {
-                security: Security::None,
-                ..Config::default()
-            },
+            session: Config { security: Security::None, ..Config::default() },
             name: None,
             scheduler: ecf(),
             candidates: vec![(candidate, Candidate::new(0))],
@@ -481,10 +475,7 @@ mod tests {
             .expect("a file");
         std::io::Write::write_all(&mut file, b"more").expect("room");
         let into = folder.join("received");
-        let intake = Intake {
-            budget: Budget::new(1 << 30),
-            ..intake(&into)
-        };
+        let intake = Intake { budget: Budget::new(1 << 30), ..intake(&into) };
         let bar = ProgressBar::hidden();
         let received = receive(&mut stream, &intake, &bar, || ());
         assert_eq!(received.await.map(|it| it.length).ok(), Some(4 << 20));

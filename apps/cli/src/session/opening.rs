@@ -138,11 +138,7 @@ impl Opening {
 
 impl Waiting {
     async fn open(wait: &Wait, code: &CodeArgs, other: &str, json: bool) -> Result<Waiting, Exit> {
-        let invitation = Invitation {
-            other,
-            code: code.asked()?,
-            qr: code.qr,
-        };
+        let invitation = Invitation { other, code: code.asked()?, qr: code.qr };
         let server = listen(wait, AcceptorConfig::default(), &invitation, json).await?;
         let gate = invitation.code.map(Gate::new).map(Arc::new);
         Ok(Waiting {
@@ -277,20 +273,14 @@ pub(crate) async fn listen(
     } else {
         wait.addresses.clone()
     };
-    let mut tcp = TcpOptions {
-        mptcp: speaks_mptcp(),
-        ..TcpOptions::default()
-    };
+    let mut tcp = TcpOptions { mptcp: speaks_mptcp(), ..TcpOptions::default() };
     let mut quic = QuicOptions::default();
     if let Some(congestion) = wait.congestion {
         govern(congestion, &mut tcp, &mut quic);
     }
     let name = wait.scheduler.clone();
     let mut server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig {
-            insecure: wait.insecure,
-            ..acceptor
-        },
+        acceptor: AcceptorConfig { insecure: wait.insecure, ..acceptor },
         scheduler: Arc::new(move || scheduler::by_name(&name).expect("a name that was checked")),
         tcp: addresses.iter().map(|address| (*address, tcp.clone())).collect(),
         quic: match tls {

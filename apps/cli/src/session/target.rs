@@ -77,12 +77,7 @@ impl Part {
     /// those who may read and write the file that it replaces, if there is one.
     pub(crate) fn create(path: &Path, force: bool) -> io::Result<(File, Part)> {
         let (file, part) = new_beside(path)?;
-        let made = Part {
-            part,
-            path: path.to_owned(),
-            force,
-            is_kept: false,
-        };
+        let made = Part { part, path: path.to_owned(), force, is_kept: false };
         if let (true, Ok(there)) = (force, std::fs::metadata(path)) {
             file.set_permissions(there.permissions())?;
         }
@@ -126,10 +121,7 @@ impl Target {
         };
         refuse_existing(&path, force)?;
         let (file, part) = Part::create(&path, force).map_err(|error| cannot_make_beside(&path, &error))?;
-        Ok(Target::File {
-            file: file.into(),
-            part,
-        })
+        Ok(Target::File { file: file.into(), part })
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {

@@ -41,15 +41,7 @@ impl Watch {
         let began = Instant::now();
         let paths = Arc::default();
         let (over, tasks) = (Arc::default(), Vec::new());
-        let mut watch = Self {
-            session: session.clone(),
-            began,
-            bars,
-            total,
-            paths,
-            over,
-            tasks,
-        };
+        let mut watch = Self { session: session.clone(), began, bars, total, paths, over, tasks };
         watch.tasks.push(tokio::spawn(events(
             session.clone(),
             watch.bars.clone(),
@@ -144,9 +136,7 @@ fn describe(session: &Session, notice: &Notice) -> Option<String> {
         Notice::PathUp(carrier) => format!("{} is up", name(carrier)),
         Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), suspicion(session, *carrier)),
         Notice::PathLive(carrier) => format!("{} is in use again", name(carrier)),
-        Notice::PathLost {
-            reason: Loss::Closed, ..
-        } => return None,
+        Notice::PathLost { reason: Loss::Closed, .. } => return None,
         Notice::PathLost { carrier, reason, .. } => format!("{} is gone: {reason}", name(carrier)),
         Notice::QuotaSpent(path) => format!("the quota of path {path} is spent"),
         Notice::Stalled => "no path is left; waiting for one".to_owned(),

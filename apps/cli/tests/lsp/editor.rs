@@ -55,13 +55,7 @@ impl Editor {
                 }
             }
         });
-        Editor {
-            server,
-            to,
-            from,
-            requests: 0,
-            published: HashMap::new(),
-        }
+        Editor { server, to, from, requests: 0, published: HashMap::new() }
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {

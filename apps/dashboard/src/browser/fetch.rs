@@ -116,10 +116,7 @@ impl Browser {
                 .as_str()
                 .unwrap_or("it broke off")
                 .to_owned();
-            return Err(BrowserError::Failed {
-                url: transfer.url.clone(),
-                why,
-            });
+            return Err(BrowserError::Failed { url: transfer.url.clone(), why });
         }
         let number = transfer.number;
         let script = format!(

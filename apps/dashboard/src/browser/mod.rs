@@ -124,11 +124,7 @@ pub struct Options {
 impl Default for Options {
     /// Without a proxy, 1280 by 800, light.
     fn default() -> Options {
-        Options {
-            proxy: None,
-            size: (1280, 800),
-            dark: false,
-        }
+        Options { proxy: None, size: (1280, 800), dark: false }
     }
 }
 
@@ -243,14 +239,8 @@ impl Browser {
         let child = {
             // Chromium reads calls from descriptor 3 and answers on 4.
             let mappings = vec![
-                FdMapping {
-                    parent_fd: their_input.into(),
-                    child_fd: 3,
-                },
-                FdMapping {
-                    parent_fd: their_output.into(),
-                    child_fd: 4,
-                },
+                FdMapping { parent_fd: their_input.into(), child_fd: 3 },
+                FdMapping { parent_fd: their_output.into(), child_fd: 4 },
             ];
             command
                 .process_group(0)
@@ -261,22 +251,11 @@ impl Browser {
             drop(command);
             child?
         };
-        let process = Process {
-            child,
-            _profile: profile,
-        };
+        let process = Process { child, _profile: profile };
         let pipe = Pipe::new(to, from)?;
         let (events, complaints) = (VecDeque::new(), Vec::new());
         let (session, context, options) = (String::new(), None, options.clone());
-        let mut browser = Browser {
-            pipe,
-            session,
-            context,
-            options,
-            events,
-            complaints,
-            process,
-        };
+        let mut browser = Browser { pipe, session, context, options, events, complaints, process };
         browser.open_page()?;
         Ok(browser)
     }
@@ -358,10 +337,7 @@ impl Browser {
             .retain(|event| event["method"] != "Page.loadEventFired");
         let answer = self.call("Page.navigate", json!({ "url": url }))?;
         if let Some(why) = answer["errorText"].as_str() {
-            return Err(BrowserError::Failed {
-                url: url.to_owned(),
-                why: why.to_owned(),
-            });
+            return Err(BrowserError::Failed { url: url.to_owned(), why: why.to_owned() });
         }
         let until = Instant::now() + TIMEOUT;
         self.wait_for(until, |event| event["method"] == "Page.loadEventFired")
@@ -441,10 +417,7 @@ impl Browser {
             }
             return match message["error"]["message"].as_str() {
                 None => Ok(message["result"].take()),
-                Some(why) => Err(BrowserError::Refused {
-                    method: method.to_owned(),
-                    why: why.to_owned(),
-                }),
+                Some(why) => Err(BrowserError::Refused { method: method.to_owned(), why: why.to_owned() }),
             };
         }
     }

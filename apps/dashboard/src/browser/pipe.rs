@@ -42,11 +42,7 @@ impl Pipe {
         std::thread::Builder::new()
             .name("browser".to_owned())
             .spawn(read)?;
-        Ok(Pipe {
-            to,
-            from: receiver,
-            calls: 0,
-        })
+        Ok(Pipe { to, from: receiver, calls: 0 })
     }
 
     /// Sends a call; returns its number, which the answer will have.

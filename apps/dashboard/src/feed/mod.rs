@@ -76,11 +76,7 @@ impl Feed {
         };
         let updates = broadcast::channel(UPDATES).0;
         Feed {
-            inner: Arc::new(Inner {
-                began: Instant::now(),
-                state: Mutex::new(state),
-                updates,
-            }),
+            inner: Arc::new(Inner { began: Instant::now(), state: Mutex::new(state), updates }),
         }
     }
 
@@ -215,11 +211,7 @@ mod tests {
     use serde_json::Value;
 
     fn feed() -> Feed {
-        let path = |id: &str| Path {
-            id: id.into(),
-            name: id.into(),
-            mbit_per_second: 10.0,
-        };
+        let path = |id: &str| Path { id: id.into(), name: id.into(), mbit_per_second: 10.0 };
         Feed::new(Plan {
             paths: vec![path("a"), path("b")],
             switches: vec![Switch::new("sctp", "SCTP", "", true)],

@@ -49,12 +49,7 @@ impl Switch {
     /// A switch.
     #[must_use]
     pub fn new(id: &str, name: &str, about: &str, on: bool) -> Switch {
-        Switch {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            about: about.to_owned(),
-            on,
-        }
+        Switch { id: id.to_owned(), name: name.to_owned(), about: about.to_owned(), on }
     }
 }
 

@@ -118,15 +118,8 @@ impl Race {
     fn start(&mut self, start_ms: f64, candidate: &Description, known: &'static str, probe: bool) {
         if self.lanes.len() < MAX_CANDIDATES {
             let (candidate, outcome) = (candidate.clone(), Outcome::Running);
-            self.lanes.push(Lane {
-                candidate,
-                known,
-                probe,
-                start_ms,
-                end_ms: None,
-                outcome,
-                why: None,
-            });
+            self.lanes
+                .push(Lane { candidate, known, probe, start_ms, end_ms: None, outcome, why: None });
         }
     }
 
@@ -155,10 +148,7 @@ mod tests {
     fn race(reports: &[(u64, What)]) -> Value {
         let mut race = Race::new(1, "a.example:80", Duration::from_secs(2));
         for (ms, what) in reports {
-            race.on(&Report {
-                after: Duration::from_millis(*ms),
-                what: what.clone(),
-            });
+            race.on(&Report { after: Duration::from_millis(*ms), what: what.clone() });
         }
         serde_json::to_value(race).expect("JSON")
     }
@@ -168,37 +158,15 @@ mod tests {
         let race = race(&[
             (
                 1,
-                What::Started {
-                    candidate: candidate("sctp"),
-                    known: "unknown",
-                },
+                What::Started { candidate: candidate("sctp"), known: "unknown" },
             ),
-            (
-                251,
-                What::Started {
-                    candidate: candidate("tcp"),
-                    known: "lost",
-                },
-            ),
+            (251, What::Started { candidate: candidate("tcp"), known: "lost" }),
             (
                 270,
-                What::Won {
-                    candidate: candidate("tcp"),
-                    took: Duration::from_millis(19),
-                },
+                What::Won { candidate: candidate("tcp"), took: Duration::from_millis(19) },
             ),
-            (
-                270,
-                What::Cancelled {
-                    candidate: candidate("sctp"),
-                },
-            ),
-            (
-                280,
-                What::Probed {
-                    candidate: candidate("sctp"),
-                },
-            ),
+            (270, What::Cancelled { candidate: candidate("sctp") }),
+            (280, What::Probed { candidate: candidate("sctp") }),
             (
                 290,
                 What::Failed {
@@ -235,13 +203,7 @@ mod tests {
     #[test]
     fn a_race_that_fails_has_its_reason() {
         let why = "nothing answered".to_owned();
-        let race = race(&[(
-            30,
-            What::AllFailed {
-                failure: Failure::Timeout,
-                why,
-            },
-        )]);
+        let race = race(&[(30, What::AllFailed { failure: Failure::Timeout, why })]);
         assert_eq!(
             (&race["state"], &race["why"]),
             (&json!("failed"), &json!("nothing answered"))

@@ -55,27 +55,18 @@ impl Guard {
     /// It is not to be served.
     pub(super) fn admit<'r, B>(&self, request: &'r Request<B>) -> Result<&'r str, Refusal> {
         self.is_meant(request.headers())?;
-        let refusal = Refusal {
-            status: StatusCode::FORBIDDEN,
-            why: "the address is not complete",
-        };
+        let refusal = Refusal { status: StatusCode::FORBIDDEN, why: "the address is not complete" };
         let path = request.uri().path().strip_prefix('/').ok_or(refusal)?;
         let (token, rest) = path.split_once('/').unwrap_or((path, ""));
         if !bool::from(token.as_bytes().ct_eq(self.token.as_bytes())) {
             let why = "this page is for who was given its whole address, token included";
-            return Err(Refusal {
-                status: StatusCode::FORBIDDEN,
-                why,
-            });
+            return Err(Refusal { status: StatusCode::FORBIDDEN, why });
         }
         // A page of another origin cannot send this kind without being asked about first.
         let kind = request.headers().get(header::CONTENT_TYPE);
         if request.method() == Method::POST && kind.is_none_or(|kind| kind != "application/json") {
             let why = "orders are application/json";
-            return Err(Refusal {
-                status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                why,
-            });
+            return Err(Refusal { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, why });
         }
         Ok(rest)
     }
@@ -89,10 +80,7 @@ impl Guard {
         let host = single(headers, &header::HOST).ok().flatten();
         let Some(host) = host.filter(|host| here.iter().any(|one| one == host)) else {
             let why = "this server is called by its address alone";
-            return Err(Refusal {
-                status: StatusCode::MISDIRECTED_REQUEST,
-                why,
-            });
+            return Err(Refusal { status: StatusCode::MISDIRECTED_REQUEST, why });
         };
         let foreign = Refusal {
             status: StatusCode::FORBIDDEN,

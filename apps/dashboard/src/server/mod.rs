@@ -118,14 +118,7 @@ impl Dashboard {
         }
         listener.set_nonblocking(true)?;
         let guard = Guard::new(address)?;
-        Ok(Dashboard {
-            listener,
-            shared: Arc::new(Shared {
-                guard,
-                feed,
-                controls,
-            }),
-        })
+        Ok(Dashboard { listener, shared: Arc::new(Shared { guard, feed, controls }) })
     }
 
     /// Where the page is. Who knows it may switch: it is a secret.

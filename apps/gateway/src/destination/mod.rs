@@ -54,10 +54,7 @@ pub fn check(
     };
     match special {
         Some(special) if allow.names_address(address, port, special.within) => Ok(()),
-        Some(special) => Err(Refusal::Special {
-            address,
-            class: special.class,
-        }),
+        Some(special) => Err(Refusal::Special { address, class: special.class }),
         None if allow.allows(destination.host(), address, port) => Ok(()),
         None => Err(Refusal::NoRule),
     }

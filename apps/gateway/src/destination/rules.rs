@@ -137,15 +137,9 @@ impl FromStr for Rule {
     type Err = AllowError;
 
     fn from_str(text: &str) -> Result<Rule, AllowError> {
-        let bad = |why: &dyn fmt::Display| AllowError {
-            rule: text.to_owned(),
-            why: why.to_string(),
-        };
+        let bad = |why: &dyn fmt::Display| AllowError { rule: text.to_owned(), why: why.to_string() };
         if text == "public" {
-            return Ok(Rule {
-                what: What::Public,
-                ports: 1..=u16::MAX,
-            });
+            return Ok(Rule { what: What::Public, ports: 1..=u16::MAX });
         }
         let (what, ports) = text
             .rsplit_once(':')
@@ -168,10 +162,7 @@ impl FromStr for Rule {
                 .map_err(|_| bad(&"what stands before `/` is no address"))?;
             let block = length.parse().ok().and_then(|length| Block::new(address, length));
             let block = block.ok_or_else(|| bad(&"a prefix has at most 32 bits (IPv4) or 128 (IPv6)"))?;
-            return Ok(Rule {
-                what: What::Addresses(block),
-                ports,
-            });
+            return Ok(Rule { what: What::Addresses(block), ports });
         }
         let (is_below, name) = what.strip_prefix("*.").map_or((false, what), |name| (true, name));
         let what = match Host::parse(name).map_err(|error| bad(&error))? {

@@ -17,18 +17,12 @@ pub(super) struct Block {
 impl Block {
     /// The block of so many bits in which `address` lies; none if there are not that many.
     pub(super) fn new(address: IpAddr, length: u8) -> Option<Block> {
-        (length <= bits(address)).then_some(Block {
-            first: address,
-            length,
-        })
+        (length <= bits(address)).then_some(Block { first: address, length })
     }
 
     /// One address.
     pub(super) fn only(address: IpAddr) -> Block {
-        Block {
-            first: address,
-            length: bits(address),
-        }
+        Block { first: address, length: bits(address) }
     }
 
     pub(super) fn contains(self, address: IpAddr) -> bool {
@@ -116,10 +110,7 @@ pub(super) struct Special {
 const fn v4(a: u8, b: u8, c: u8, d: u8, length: u8, class: Class) -> Special {
     Special {
         class,
-        within: Block {
-            first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
-            length,
-        },
+        within: Block { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), length },
     }
 }
 
@@ -127,10 +118,7 @@ const fn v6(words: [u16; 8], length: u8, class: Class) -> Special {
     let [a, b, c, d, e, f, g, h] = words;
     Special {
         class,
-        within: Block {
-            first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
-            length,
-        },
+        within: Block { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), length },
     }
 }
 
@@ -196,10 +184,7 @@ impl Special {
     pub(super) fn of(address: IpAddr, nat64: &[Prefix]) -> Option<Special> {
         if let Some(special) = translated(address, nat64).find_map(|inner| Special::of(inner.into(), &[])) {
             // Who wants to go there all the same names the very address.
-            return Some(Special {
-                class: special.class,
-                within: Block::only(address),
-            });
+            return Some(Special { class: special.class, within: Block::only(address) });
         }
         if let Some(special) = TABLE.iter().find(|special| special.within.contains(address)) {
             let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into(), &[]));
@@ -215,19 +200,13 @@ impl Special {
         let inner = embedded(v6);
         if inner.is_empty() {
             let is_reserved = PROTOCOLS.within.contains(address) || !GLOBAL.contains(address);
-            return is_reserved.then_some(Special {
-                class: Class::Reserved,
-                within: Block::only(address),
-            });
+            return is_reserved.then_some(Special { class: Class::Reserved, within: Block::only(address) });
         }
         let special = inner
             .into_iter()
             .find_map(|inner| Special::of(inner.into(), &[]))?;
         // Who wants to go there all the same names the very address.
-        Some(Special {
-            class: special.class,
-            within: Block::only(address),
-        })
+        Some(Special { class: special.class, within: Block::only(address) })
     }
 
     /// Whether an address is one of this machine's, or leads to one.
@@ -247,10 +226,7 @@ impl Special {
         let leads_here =
             |own: &IpAddr| *own == address || inner.iter().any(|inner| IpAddr::V4(*inner) == *own);
         let is_own = own.iter().any(leads_here);
-        is_own.then_some(Special {
-            class: Class::Own,
-            within: Block::only(address),
-        })
+        is_own.then_some(Special { class: Class::Own, within: Block::only(address) })
     }
 }
 

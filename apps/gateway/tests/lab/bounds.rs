@@ -55,13 +55,7 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
 
 pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> TestResult {
     let mut stage = Stage::up(&[])?;
-    stage.serve(
-        &["public"],
-        Limits {
-            sessions_per_client: 2,
-            ..limits()
-        },
-    )?;
+    stage.serve(&["public"], Limits { sessions_per_client: 2, ..limits() })?;
     for _ in 0..2 {
         let (document, token) = (stage.document()?, stage.token.clone());
         let process = stage.another_client()?;

@@ -73,10 +73,7 @@ pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestRe
         count
     });
     let (document, token) = (stage.document()?, stage.token.clone());
-    let request = Request {
-        destination: Destination::parse("web.example:80")?,
-    }
-    .encode();
+    let request = Request { destination: Destination::parse("web.example:80")? }.encode();
     stage.as_client(async move {
         // A request in place of a greeting.
         let (session, _) = open(&document).await?;
@@ -90,12 +87,7 @@ pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestRe
         let (mut first, mut second) = (session.open()?, session.open()?);
         second.write_all(&request).await?;
         first
-            .write_all(
-                &Greeting {
-                    token: Token::generate()?,
-                }
-                .encode(),
-            )
+            .write_all(&Greeting { token: Token::generate()? }.encode())
             .await?;
         assert!(second.read_u8().await.is_err(), "it was given up");
         ended(&session).await?;
@@ -129,10 +121,7 @@ pub(crate) fn sessions_do_not_lock_out_the_holders_of_tokens() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(
         &["public"],
-        Limits {
-            request_timeout: Duration::from_secs(5),
-            ..limits()
-        },
+        Limits { request_timeout: Duration::from_secs(5), ..limits() },
     )?;
     let (document, token) = (stage.document()?, stage.token.clone());
     let anonymous = stage.document()?;

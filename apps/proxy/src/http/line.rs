@@ -90,11 +90,7 @@ impl Drop for Answering {
 
 impl Line {
     pub(super) fn new(stream: TcpStream, shared: Shared) -> Line {
-        Line {
-            stream,
-            outbox: Vec::new(),
-            shared,
-        }
+        Line { stream, outbox: Vec::new(), shared }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {

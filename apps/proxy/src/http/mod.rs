@@ -66,10 +66,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         async move {
             let answering = line.answering();
             let answer = answer(client, request, &promised, &line).await;
-            Ok::<_, Infallible>(answer.map(|body| Until {
-                body,
-                _ends: answering,
-            }))
+            Ok::<_, Infallible>(answer.map(|body| Until { body, _ends: answering }))
         }
     });
     let connection = http1::Builder::new()
@@ -142,12 +139,7 @@ async fn answer(
             match asked.race(destination).await {
                 Err(error) => failed(&error),
                 Ok(connected) => {
-                    let tunnel = Tunnel {
-                        upgrade: hyper::upgrade::on(request),
-                        asked,
-                        connected,
-                        began,
-                    };
+                    let tunnel = Tunnel { upgrade: hyper::upgrade::on(request), asked, connected, began };
                     *promised.lock() = Some(tunnel);
                     Response::new(nothing())
                 }
@@ -198,17 +190,8 @@ async fn forwarded(
             let version = response.version();
             request::strip(response.headers_mut());
             request::via(response.headers_mut(), version);
-            asked.publish(Own::Served {
-                candidate,
-                status: response.status().as_u16(),
-            });
-            response.map(|body| {
-                Until {
-                    body,
-                    _ends: answered,
-                }
-                .boxed()
-            })
+            asked.publish(Own::Served { candidate, status: response.status().as_u16() });
+            response.map(|body| Until { body, _ends: answered }.boxed())
         }
         Ok(Err(error)) => {
             let why = format!("the origin broke off: {}", with_causes(&error));
@@ -242,13 +225,7 @@ fn listen(
         }
     };
     let mut request = match is_held {
-        true => request.map(|body| {
-            Held {
-                body,
-                resumed: Some(Box::pin(resumed)),
-            }
-            .boxed()
-        }),
+        true => request.map(|body| Held { body, resumed: Some(Box::pin(resumed)) }.boxed()),
         false => request.map(BodyExt::boxed),
     };
     let resume = Mutex::new(Some(resume));

@@ -36,10 +36,7 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, why: impl Into<String>) -> Refusal {
-        Refusal {
-            status,
-            why: why.into(),
-        }
+        Refusal { status, why: why.into() }
     }
 
     fn bad(why: impl Into<String>) -> Refusal {
@@ -129,11 +126,7 @@ fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
     };
     let destination = Destination::new(authority.host(), port)?;
     let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("a host beyond ASCII"))?;
-    Ok(Forward {
-        destination,
-        host,
-        path: Uri::from(origin_form(method, target)?),
-    })
+    Ok(Forward { destination, host, path: Uri::from(origin_form(method, target)?) })
 }
 
 /// What the origin is asked for: an empty path is `/` (RFC 9112, 3.2.1), and for `OPTIONS` `*` (3.2.4).

@@ -62,13 +62,9 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         return;
     }
     client.admitted.notify_one();
-    client.front.publish(
-        None,
-        Own::Associated {
-            client: client.address,
-            address: at,
-        },
-    );
+    client
+        .front
+        .publish(None, Own::Associated { client: client.address, address: at });
     let began = Instant::now();
     // Which port is the client's, where it was not stated.
     let named = (from.ip().to_canonical() == client.address.ip().to_canonical()).then_some(from.port());
@@ -83,13 +79,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
     }
     let (sent, received, dropped) = (association.sent, association.received, association.dropped);
     let seconds = began.elapsed().as_secs_f64();
-    let what = Own::Dissociated {
-        client: client.address,
-        sent,
-        received,
-        dropped,
-        seconds,
-    };
+    let what = Own::Dissociated { client: client.address, sent, received, dropped, seconds };
     client.front.publish(None, what);
 }
 
@@ -290,11 +280,8 @@ impl<'a> Association<'a> {
             return None;
         }
         let socket = open(place.interface.as_deref(), address.is_ipv6()).ok()?;
-        self.outlets.push(Outlet {
-            interface: place.interface,
-            is_ipv6: address.is_ipv6(),
-            socket,
-        });
+        self.outlets
+            .push(Outlet { interface: place.interface, is_ipv6: address.is_ipv6(), socket });
         Some(self.outlets.len() - 1)
     }
 }

@@ -158,10 +158,7 @@ async fn those_to_whom_the_client_has_not_sent_do_not_get_through() {
 #[tokio::test]
 async fn datagrams_leave_only_where_streams_may() {
     let transport = Transports::new().parse("sctp", 0).expect("a transport");
-    let settings = Settings {
-        choice: Choice::Always([transport].into()),
-        ..Settings::default()
-    };
+    let settings = Settings { choice: Choice::Always([transport].into()), ..Settings::default() };
     let (stage, echo) = (Stage::with(settings).await, echo().await);
     let (_control, socket) = associate(&stage, 0).await;
     socket.send(&datagram(echo, b"hello")).await.expect("it is sent");

@@ -124,11 +124,7 @@ async fn what_is_wrong_is_refused() {
 #[tokio::test]
 async fn a_credential_is_wanted() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
-    let stage = Stage::with(Settings {
-        credential,
-        ..Settings::default()
-    })
-    .await;
+    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
     let origin = mirror().await;
     let url = format!("http://{origin}/");
     for scheme in ["http", "socks5h"] {
@@ -158,10 +154,7 @@ async fn a_credential_is_wanted() {
 #[tokio::test]
 async fn beyond_loopback_a_credential_is_wanted() {
     for open in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
-        let settings = Settings {
-            listen: vec![open.parse().expect("an address")],
-            ..Settings::default()
-        };
+        let settings = Settings { listen: vec![open.parse().expect("an address")], ..Settings::default() };
         let racer = Racer::open().await.expect("a racer");
         let refused = Proxy::bind(racer, settings).await.err().expect("it is refused");
         assert!(matches!(refused, BindError::Open(_)), "{refused}");
@@ -172,10 +165,7 @@ async fn beyond_loopback_a_credential_is_wanted() {
 #[tokio::test]
 async fn clients_beyond_the_limit_wait_for_a_place_and_are_reported_once() {
     let stage = Stage::with(Settings {
-        limits: hawser_proxy::Limits {
-            connections: 2,
-            ..hawser_proxy::Limits::default()
-        },
+        limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
         ..Settings::default()
     });
     let (stage, origin) = (stage.await, mirror().await);
@@ -207,11 +197,7 @@ async fn clients_beyond_the_limit_wait_for_a_place_and_are_reported_once() {
 #[tokio::test]
 async fn idle_connections_do_not_lock_out_those_who_ask() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
-    let stage = Stage::with(Settings {
-        credential,
-        ..Settings::default()
-    })
-    .await;
+    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
     let origin = mirror().await;
     let mut idle = Vec::new();
     for _ in 0..300 {
@@ -236,10 +222,7 @@ async fn a_crowd_of_one_network_takes_no_place_of_another() {
     const SHARE: usize = 2;
     let settings = Settings {
         credential: Some(Credential::parse("user:secret").expect("a credential")),
-        limits: hawser_proxy::Limits {
-            connections: 16,
-            ..hawser_proxy::Limits::default()
-        },
+        limits: hawser_proxy::Limits { connections: 16, ..hawser_proxy::Limits::default() },
         ..Settings::default()
     };
     let (stage, origin) = (Stage::at([0, 0, 0, 0], settings).await, echo().await);

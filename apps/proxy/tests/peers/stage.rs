@@ -48,12 +48,7 @@ impl Stage {
         let serving = tokio::spawn(proxy.serve(async {
             let _ = stopped.await;
         }));
-        Stage {
-            proxy: address,
-            reported,
-            stop: Some(stop),
-            serving,
-        }
+        Stage { proxy: address, reported, stop: Some(stop), serving }
     }
 
     /// The names of the events so far, in order.
@@ -91,11 +86,7 @@ impl Stage {
 /// A stage whose limits are short.
 pub(crate) fn impatient() -> Settings {
     Settings {
-        limits: Limits {
-            head: Duration::from_millis(400),
-            connections: 8,
-            ..Limits::default()
-        },
+        limits: Limits { head: Duration::from_millis(400), connections: 8, ..Limits::default() },
         ..Settings::default()
     }
 }

@@ -34,15 +34,8 @@ async fn requests_in_progress_end_before_the_stop() {
 
 #[tokio::test]
 async fn stopping_ends_open_connections_after_a_time() {
-    let limits = Limits {
-        drain: Duration::from_millis(200),
-        ..Limits::default()
-    };
-    let mut stage = Stage::with(Settings {
-        limits,
-        ..Settings::default()
-    })
-    .await;
+    let limits = Limits { drain: Duration::from_millis(200), ..Limits::default() };
+    let mut stage = Stage::with(Settings { limits, ..Settings::default() }).await;
     let mut stream = tunnel(&stage, echo().await).await;
     let begin = Instant::now();
     stage.stop.take().map(|stop| stop.send(()));

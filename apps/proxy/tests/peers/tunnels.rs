@@ -96,11 +96,7 @@ async fn a_half_open_idle_tunnel_is_ended() {
         half_open: std::time::Duration::from_millis(100),
         ..hawser_proxy::Limits::default()
     };
-    let stage = Stage::with(hawser_proxy::Settings {
-        limits,
-        ..hawser_proxy::Settings::default()
-    })
-    .await;
+    let stage = Stage::with(hawser_proxy::Settings { limits, ..hawser_proxy::Settings::default() }).await;
     let (report, mut reported) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
         let report = report.clone();

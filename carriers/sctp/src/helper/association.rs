@@ -393,11 +393,8 @@ impl Drop for Association {
     fn drop(&mut self) {
         if let (Some(socket), Some(rope)) = (self.socket.take(), self.rope.take()) {
             // An association that never came up has nothing to lose.
-            self.stack.end(Ending {
-                socket,
-                _rope: rope,
-                at_once: self.aborted || !self.up,
-            });
+            self.stack
+                .end(Ending { socket, _rope: rope, at_once: self.aborted || !self.up });
         }
     }
 }

@@ -71,11 +71,7 @@ pub(crate) fn drop_privileges() -> io::Result<()> {
     let none = CapabilitySet::empty();
     set_capabilities(
         None,
-        CapabilitySets {
-            effective: none,
-            permitted: none,
-            inheritable: none,
-        },
+        CapabilitySets { effective: none, permitted: none, inheritable: none },
     )?;
     Ok(())
 }
@@ -92,10 +88,7 @@ pub(crate) fn confine() -> io::Result<()> {
         let limit = getrlimit(resource)
             .maximum
             .map_or(limit, |maximum| maximum.min(limit));
-        let limit = Rlimit {
-            current: Some(limit),
-            maximum: Some(limit),
-        };
+        let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
         setrlimit(resource, limit)?;
     }
     apply_filter_all_threads(&filter()?).map_err(io::Error::other)

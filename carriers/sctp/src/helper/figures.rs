@@ -34,10 +34,8 @@ fn path(information: &PeerAddressInformation) -> Option<PathStatistics> {
 /// The paths of an association.
 pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
     let ask = |peer: SocketAddr| {
-        let question = PeerAddressInformation {
-            address: address::store(peer),
-            ..PeerAddressInformation::default()
-        };
+        let question =
+            PeerAddressInformation { address: address::store(peer), ..PeerAddressInformation::default() };
         socket.get(option::PEER_ADDRESS_INFORMATION, question).ok()
     };
     socket
@@ -64,12 +62,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new() -> Self {
-        Self {
-            written: 0,
-            acked: 0,
-            rate: 0,
-            since: None,
-        }
+        Self { written: 0, acked: 0, rate: 0, since: None }
     }
 
     /// Figures in bytes from those of the library, which counts chunks and messages: exact when full
@@ -143,11 +136,7 @@ mod tests {
         assert_eq!(first.in_flight, 3 * 1_400);
         assert_eq!(first.acked, 100_000 - 11 * 1_400);
         meter.written = 300_000;
-        let idle = Status {
-            unacknowledged: 0,
-            pending: 0,
-            ..status
-        };
+        let idle = Status { unacknowledged: 0, pending: 0, ..status };
         let second = meter.read(now + Duration::from_secs(1), &idle, &[]);
         assert_eq!((second.acked, second.rate), (300_000, 200_000 + 11 * 1_400));
     }

@@ -282,10 +282,7 @@ fn receive(fd: RawFd, message: &mut msghdr, flags: c_int, datagram: &mut [u8]) -
     let (name_length, control_length) = (message.msg_namelen, message.msg_controllen);
     loop {
         beat(fd);
-        let mut part = iovec {
-            iov_base: datagram.as_mut_ptr().cast(),
-            iov_len: datagram.len(),
-        };
+        let mut part = iovec { iov_base: datagram.as_mut_ptr().cast(), iov_len: datagram.len() };
         let mut own = *message;
         (own.msg_namelen, own.msg_controllen) = (name_length, control_length);
         (own.msg_iov, own.msg_iovlen) = (&raw mut part, 1);
@@ -315,10 +312,7 @@ fn beat(fd: RawFd) {
 }
 
 fn is_v6(fd: RawFd) -> bool {
-    let mut address = libc::sockaddr {
-        sa_family: 0,
-        sa_data: [0; 14],
-    };
+    let mut address = libc::sockaddr { sa_family: 0, sa_data: [0; 14] };
     let mut length = size_of_val(&address) as socklen_t;
     // SAFETY: no more than `length` bytes are written.
     let result = unsafe { libc::getsockname(fd, &raw mut address, &raw mut length) };

@@ -168,11 +168,7 @@ impl Library {
             )
         };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        Socket {
-            library: self,
-            handle,
-        }
-        .prepared(rope)
+        Socket { library: self, handle }.prepared(rope)
     }
 }
 
@@ -349,20 +345,13 @@ impl Socket {
             (self.library.functions.accept)(self.handle.as_ptr(), ptr::null_mut(), ptr::null_mut())
         };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        Self {
-            library: self.library,
-            handle,
-        }
-        .prepared(rope)
+        Self { library: self.library, handle }.prepared(rope)
     }
 
     /// Sends one message in order on stream 0, whole or not at all.
     pub(crate) fn send(&self, message: &[u8], protocol: u32, flags: u16) -> io::Result<usize> {
-        let mut information = SendInformation {
-            protocol: protocol.to_be(),
-            flags,
-            ..SendInformation::default()
-        };
+        let mut information =
+            SendInformation { protocol: protocol.to_be(), flags, ..SendInformation::default() };
         // SAFETY: `message` and `information` are read up to the lengths stated; the address is that of
         // the association.
         let sent = unsafe {
@@ -405,10 +394,7 @@ impl Socket {
         Ok(match length {
             0 => Received::End,
             _ if flags & abi::MESSAGE_IS_NOTIFICATION != 0 => Received::Notification { length },
-            _ => Received::Data {
-                length,
-                protocol: u32::from_be(information.protocol),
-            },
+            _ => Received::Data { length, protocol: u32::from_be(information.protocol) },
         })
     }
 

@@ -48,11 +48,7 @@ impl Listener {
         let socket = stack.socket(addresses.iter().any(IpAddr::is_ipv6), &rope, &options)?;
         bind(&socket, addresses, port)?;
         socket.listen(options.backlog)?;
-        Ok(Self {
-            socket: Some((socket, rope)),
-            stack,
-            options,
-        })
+        Ok(Self { socket: Some((socket, rope)), stack, options })
     }
 
     /// The addresses at which it listens.
@@ -99,11 +95,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some((socket, rope)) = self.socket.take() {
-            self.stack.end(Ending {
-                socket,
-                _rope: rope,
-                at_once: true,
-            });
+            self.stack.end(Ending { socket, _rope: rope, at_once: true });
         }
     }
 }

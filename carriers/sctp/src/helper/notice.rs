@@ -99,10 +99,7 @@ mod tests {
         bytes.extend([0; 12]);
         assert_eq!(
             parse(&bytes),
-            Some(Notice::Path(PathEvent {
-                peer,
-                state: PathState::Unreachable
-            }))
+            Some(Notice::Path(PathEvent { peer, state: PathState::Unreachable }))
         );
         for cut in 0..140 {
             assert_eq!(parse(&bytes[..cut]), None);

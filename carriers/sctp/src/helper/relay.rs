@@ -94,18 +94,13 @@ impl Relay {
     pub(crate) async fn run(mut self, mut end: End) {
         RELAYS.fetch_add(1, Ordering::Relaxed);
         let view = self.association.view();
-        self.reports.send(&Report::Up {
-            id: self.id,
-            view: view.clone(),
-        });
+        self.reports.send(&Report::Up { id: self.id, view: view.clone() });
         self.last = Some(view);
         let cause = self.carry(&mut end).await;
         self.report_view();
         if let Some(cause) = cause {
-            self.reports.send(&Report::Ended {
-                id: self.id,
-                cause: Some(cause),
-            });
+            self.reports
+                .send(&Report::Ended { id: self.id, cause: Some(cause) });
         }
         // The association ends with the value, in order or at once.
         drop(self);
@@ -178,10 +173,8 @@ impl Relay {
         let view = self.association.view();
         self.progress.waiting = view.statistics.outstanding() > 0 || !self.outbound.is_empty();
         if self.last.as_ref() != Some(&view) {
-            self.reports.send(&Report::Changed {
-                id: self.id,
-                view: view.clone(),
-            });
+            self.reports
+                .send(&Report::Changed { id: self.id, view: view.clone() });
             self.last = Some(view);
         }
     }
@@ -259,10 +252,7 @@ impl Relay {
                 self.inbound = bytes?;
                 if self.inbound.is_empty() {
                     self.ended = true;
-                    self.reports.send(&Report::Ended {
-                        id: self.id,
-                        cause: None,
-                    });
+                    self.reports.send(&Report::Ended { id: self.id, cause: None });
                     rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write)?;
                 }
                 Ok(true)
@@ -297,12 +287,7 @@ struct Progress {
 
 impl Progress {
     fn new(idle_timeout: Duration) -> Self {
-        Self {
-            idle_timeout,
-            waiting: true,
-            acked: 0,
-            since: None,
-        }
+        Self { idle_timeout, waiting: true, acked: 0, since: None }
     }
 
     fn waits(&self) -> bool {
@@ -355,12 +340,8 @@ mod tests {
     fn bytes_that_do_not_arrive_are_a_stall() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let outstanding = |acked, blocked| Statistics {
-            in_flight: 9,
-            acked,
-            blocked,
-            ..Statistics::default()
-        };
+        let outstanding =
+            |acked, blocked| Statistics { in_flight: 9, acked, blocked, ..Statistics::default() };
         let mut progress = Progress::new(Duration::from_secs(30));
         assert!(!progress.has_stalled(at(0), &outstanding(0, false)));
         assert!(!progress.has_stalled(at(29), &outstanding(0, false)));

@@ -84,27 +84,13 @@ impl Service {
                 self.offers.remove(&id);
                 self.say(id, if at_once { Word::Abort } else { Word::End });
             }
-            (
-                Order::Listen {
-                    id,
-                    addresses,
-                    port,
-                    options,
-                },
-                _,
-            ) => match Listener::open(self.stack, &addresses, port, options.clone()) {
-                Ok(listener) => self.listen(id, listener, options.idle_timeout),
-                Err(fault) => self.reports.send(&Report::Failed { id, fault }),
-            },
-            (
-                Order::Connect {
-                    id,
-                    peers,
-                    locals,
-                    options,
-                },
-                Some(stream),
-            ) => {
+            (Order::Listen { id, addresses, port, options }, _) => {
+                match Listener::open(self.stack, &addresses, port, options.clone()) {
+                    Ok(listener) => self.listen(id, listener, options.idle_timeout),
+                    Err(fault) => self.reports.send(&Report::Failed { id, fault }),
+                }
+            }
+            (Order::Connect { id, peers, locals, options }, Some(stream)) => {
                 let end = self.expect(id);
                 let (stack, reports) = (self.stack, self.reports.clone());
                 tokio::spawn(async move {
@@ -142,10 +128,8 @@ impl Service {
         let end = self.expect(id);
         let (offer, offers) = mpsc::unbounded_channel();
         self.offers.insert(id, offer);
-        self.reports.send(&Report::Listening {
-            id,
-            addresses: listener.local(),
-        });
+        self.reports
+            .send(&Report::Listening { id, addresses: listener.local() });
         tokio::spawn(accept(listener, offers, end, idle_timeout, self.reports.clone()));
     }
 }
@@ -186,10 +170,7 @@ async fn accept(
         };
         match Relay::new(id, association, stream, reports.clone(), idle_timeout) {
             Ok(relay) => drop(tokio::spawn(relay.run(end))),
-            Err(error) => reports.send(&Report::Failed {
-                id,
-                fault: error.into(),
-            }),
+            Err(error) => reports.send(&Report::Failed { id, fault: error.into() }),
         }
     }
 }

@@ -58,10 +58,7 @@ impl Stack {
         for (name, value) in TUNABLES {
             library.tune(name, *value)?;
         }
-        Ok(Self {
-            library,
-            reaper: Box::leak(Box::new(reaper)),
-        })
+        Ok(Self { library, reaper: Box::leak(Box::new(reaper)) })
     }
 
     /// Waits until every association that was dropped has ended, for `limit` at most, so that peers are
@@ -103,14 +100,7 @@ pub(crate) fn prepare(socket: &Socket, options: &SctpOptions) -> io::Result<()> 
         notification::SHUTDOWN,
         notification::ADAPTATION,
     ] {
-        socket.set(
-            option::EVENT,
-            &Event {
-                kind,
-                on: 1,
-                ..Event::default()
-            },
-        )?;
+        socket.set(option::EVENT, &Event { kind, on: 1, ..Event::default() })?;
     }
     set_idle_timeout(socket, options.idle_timeout)
 }
@@ -122,12 +112,7 @@ fn set_idle_timeout(socket: &Socket, idle_timeout: Duration) -> io::Result<()> {
         .unwrap_or(u32::MAX)
         .max(2_000);
     let max = (idle_timeout / u32::from(RETRANSMISSIONS)).clamp(RTO_MIN, 60_000);
-    let rto = RtoInfo {
-        initial: RTO_INITIAL.min(max),
-        max,
-        min: RTO_MIN,
-        ..RtoInfo::default()
-    };
+    let rto = RtoInfo { initial: RTO_INITIAL.min(max), max, min: RTO_MIN, ..RtoInfo::default() };
     socket.set(option::RTO_INFO, &rto)?;
     let tries = AssociationParameters {
         max_retransmissions: RETRANSMISSIONS,

@@ -29,10 +29,7 @@ impl Peer {
         command.arg("peer").args(words.split(' ')).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let output = child.stdout.take().ok_or("no output")?;
-        Ok(Self {
-            child,
-            output: BufReader::new(output),
-        })
+        Ok(Self { child, output: BufReader::new(output) })
     }
 
     /// A server that is ready.

@@ -248,10 +248,7 @@ async fn read_reply(carrier: &mut SctpCarrier) -> io::Result<String> {
 
 /// Connects to a rogue server, and gives its packets time to arrive.
 async fn meet(stack: Stack, rogue: IpAddr, options: SctpOptions) -> Result {
-    let options = SctpOptions {
-        peer_udp_port: ROGUE,
-        ..options
-    };
+    let options = SctpOptions { peer_udp_port: ROGUE, ..options };
     let carrier = stack
         .connect(&[SocketAddr::new(rogue, PORT)], &[], &options)
         .await?;

@@ -28,12 +28,7 @@ impl Raw {
     pub(crate) fn open(at: SocketAddr, to: SocketAddr, local: u16, remote: u16) -> io::Result<Self> {
         let socket = UdpSocket::bind(at)?;
         socket.set_read_timeout(Some(ANSWER))?;
-        Ok(Self {
-            socket,
-            local,
-            remote,
-            to,
-        })
+        Ok(Self { socket, local, remote, to })
     }
 
     /// Waits for packets without a limit.

@@ -38,13 +38,7 @@ impl Source {
 
     /// What came of a change: it is written into the log, and its subscriber is answered.
     pub fn stepped(&mut self, now: Instant, stepping: Stepping, result: Result<(), Refusal>) {
-        let Stepping {
-            who,
-            name,
-            act,
-            reply,
-            warnings,
-        } = stepping;
+        let Stepping { who, name, act, reply, warnings } = stepping;
         let act = match &result {
             Ok(()) => act,
             Err(refusal) => Act::Refused(brief(&refusal.to_string())),

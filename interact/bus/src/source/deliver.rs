@@ -146,11 +146,7 @@ impl Source {
             Scope::Rule(rule) => state.info(flow).is_some_and(|info| rule.holds(&info)),
         };
         let scope = &listener.compiled.scope;
-        let make = || Kept {
-            in_scope: in_scope(scope),
-            gate: Gate::default(),
-            held: None,
-        };
+        let make = || Kept { in_scope: in_scope(scope), gate: Gate::default(), held: None };
         let kept = listener.gates.entry((flow, event)).or_insert_with(make);
         if !kept.in_scope {
             return false;

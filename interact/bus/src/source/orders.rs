@@ -61,11 +61,7 @@ impl Source {
                 self.sort_listeners();
             }
             Order::Modify(subscriber, flow, variable, set, priority, reply) => {
-                let modification = Modification {
-                    target: self.target(flow),
-                    variable,
-                    set,
-                };
+                let modification = Modification { target: self.target(flow), variable, set };
                 let _ = reply.try_send(self.modify(now, subscriber, &modification, Some(priority), state));
             }
             Order::Probe(flow, variables, reply) => {
@@ -127,12 +123,7 @@ impl Source {
         else {
             return;
         };
-        listener.compiled = Compiled {
-            filter,
-            scope,
-            priority,
-            ..listener.compiled.clone()
-        };
+        listener.compiled = Compiled { filter, scope, priority, ..listener.compiled.clone() };
         listener.open = listener.compiled.is_open();
         listener.gates.clear();
         self.sort_listeners();
@@ -297,17 +288,9 @@ impl Source {
             });
         };
         let until = now + lease;
-        let held = self.holds.take(
-            flow,
-            Hold {
-                variable,
-                subscriber,
-                priority,
-                value,
-                own,
-                until,
-            },
-        );
+        let held = self
+            .holds
+            .take(flow, Hold { variable, subscriber, priority, value, own, until });
         let is_new = matches!(held, Held::New(_));
         let before = match held {
             Held::New(before) | Held::Again(before) => before,

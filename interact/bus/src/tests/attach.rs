@@ -18,11 +18,7 @@ impl Attachable for Arc<Names> {
                 return Err(Refusal::unable("line 1:\n  wrong"));
             }
             Change::Attach { name, who, text, .. } => {
-                let one = Attachment {
-                    name: name.into(),
-                    who: who.into(),
-                    places: vec![text.into()],
-                };
+                let one = Attachment { name: name.into(), who: who.into(), places: vec![text.into()] };
                 Box::new(move || {
                     let mut list = names.0.lock();
                     list.retain(|there| there.name != one.name);
@@ -52,11 +48,7 @@ impl Attachable for Arc<Names> {
 fn provider(bus: &Bus) -> Provider {
     let names = Arc::new(Arc::new(Names::default()));
     let source = bus.attachable_source(schema(), None, names);
-    Provider {
-        source,
-        flows: Flows([10, 20]),
-        now: 0,
-    }
+    Provider { source, flows: Flows([10, 20]), now: 0 }
 }
 
 impl Provider {
@@ -111,12 +103,11 @@ fn an_attachment_stays_until_it_is_detached() {
         [("first".into(), "attached", 1), ("other".into(), "detached", 1)]
     );
     let (entries, _) = bus.audit();
-    assert!(entries.iter().all(|e| e.variable == "cap"
-        && e.target
-            == Target {
-                source,
-                flow: FlowId::ALL
-            }));
+    assert!(
+        entries
+            .iter()
+            .all(|e| e.variable == "cap" && e.target == Target { source, flow: FlowId::ALL })
+    );
 }
 
 #[test]
@@ -126,14 +117,7 @@ fn a_refused_attachment_is_answered_and_logged() {
     let source = tcp.source.id();
     let may = bus.join("may", Rights::all(), 1).expect("it may");
     let not = bus
-        .join(
-            "not",
-            Rights {
-                attach: false,
-                ..Rights::all()
-            },
-            1,
-        )
+        .join("not", Rights { attach: false, ..Rights::all() }, 1)
         .expect("it may");
     let cases = [
         (not.attach(source, "cap", "x", &[]), Refusal::NotToAttach),

@@ -4,10 +4,7 @@ use super::*;
 
 /// The filter of an interval in nanoseconds.
 fn every(interval: u64) -> Filter {
-    Filter {
-        interval: Duration::from_nanos(interval),
-        frequency: 0,
-    }
+    Filter { interval: Duration::from_nanos(interval), frequency: 0 }
 }
 
 /// What is common to subscribers of these scopes and filters; the flow by its number.
@@ -31,10 +28,7 @@ fn common(wanted: &[(Option<u64>, u64)]) -> Common {
 #[test]
 fn filters_of_all_subscriptions_make_a_common_one() {
     assert_eq!(common(&[]), Common::default());
-    let of = |flow: Option<u64>, filter| Common {
-        flow: flow.map(FlowId),
-        filter,
-    };
+    let of = |flow: Option<u64>, filter| Common { flow: flow.map(FlowId), filter };
     assert_eq!(common(&[(None, 5)]), of(None, Some(every(5))));
     assert_eq!(common(&[(None, 5), (None, 5)]), of(None, Some(every(5))));
     assert_eq!(common(&[(None, 5), (None, 6)]), of(None, None));
@@ -93,13 +87,5 @@ fn an_event_filtered_before_passes_at_once() {
         .collect();
     assert_eq!(fields, [2, 3, 5]);
     let asked = statistics(&mut tcp, &watcher, id);
-    assert_eq!(
-        asked,
-        Statistics {
-            events: 3,
-            passed: 3,
-            lost: 0,
-            crowded: 0
-        }
-    );
+    assert_eq!(asked, Statistics { events: 3, passed: 3, lost: 0, crowded: 0 });
 }

@@ -59,11 +59,7 @@ fn a_tware_that_panics_leaves_the_flow_to_its_provider() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let received = order.clone();
     let listening = move || -> Box<dyn Tware> {
-        Box::new(Listening {
-            name: "beside",
-            priority: 1,
-            order: received.clone(),
-        })
+        Box::new(Listening { name: "beside", priority: 1, order: received.clone() })
     };
     let _beside = bus.attach("beside", Rights::all(), 1, listening).expect("it may");
     let mut windows = Vec::new();

@@ -137,10 +137,7 @@ impl Diagnostics {
     /// When the kernel has no INET_DIAG, or the process may not open sockets.
     pub fn open() -> Result<Self, KernelError> {
         let line = Line::open(own_namespace().unwrap_or_default())?;
-        Ok(Self {
-            lines: Lines::own(line),
-            known: HashMap::new(),
-        })
+        Ok(Self { lines: Lines::own(line), known: HashMap::new() })
     }
 
     /// Opens one for every network namespace that a process is in or that has a name in `/run/netns`, 256 at most:

@@ -43,11 +43,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn own(first: Line) -> Lines {
-        Lines {
-            first,
-            others: Vec::new(),
-            refresh_at: None,
-        }
+        Lines { first, others: Vec::new(), refresh_at: None }
     }
 
     pub(super) fn first(&self) -> &Line {

@@ -240,10 +240,7 @@ mod tests {
         assert_eq!((state.ssthresh, state.snd_wnd), (u64::MAX, 0));
         assert_eq!(
             State::from_tcp_info(&[]),
-            State {
-                ssthresh: 0,
-                ..State::default()
-            }
+            State { ssthresh: 0, ..State::default() }
         );
     }
 

@@ -134,11 +134,7 @@ mod tests {
     use super::*;
 
     fn message(body: &[u8]) -> Message<'_> {
-        Message {
-            kind: SOCK_DIAG_BY_FAMILY,
-            sequence: 1,
-            body,
-        }
+        Message { kind: SOCK_DIAG_BY_FAMILY, sequence: 1, body }
     }
 
     fn body() -> Vec<u8> {
@@ -187,10 +183,7 @@ mod tests {
             let read = flow(message(&whole[..length]));
             assert_eq!(read.is_some(), length >= MESSAGE, "{length}");
         }
-        let other = Message {
-            kind: SOCK_DIAG_BY_FAMILY + 1,
-            ..message(&whole)
-        };
+        let other = Message { kind: SOCK_DIAG_BY_FAMILY + 1, ..message(&whole) };
         assert_eq!(flow(other), None);
     }
 }

@@ -54,11 +54,7 @@ impl Heartbeat {
             .name("kernel-heartbeat".into())
             .spawn(body)
             .map_err(|error| KernelError::system("start a thread", error))?;
-        Ok(Heartbeat {
-            over: Some(over),
-            thread: Some(thread),
-            was_late,
-        })
+        Ok(Heartbeat { over: Some(over), thread: Some(thread), was_late })
     }
 
     /// Whether a sign of life was late since the last call.

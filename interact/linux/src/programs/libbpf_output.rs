@@ -21,10 +21,7 @@ pub(super) fn capture<T>(load: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<
     set_print(before);
     result.map_err(|error| {
         let output = OUTPUT.with_borrow(|output| output.trim().to_owned());
-        KernelError::Refused {
-            why: error.to_string(),
-            output,
-        }
+        KernelError::Refused { why: error.to_string(), output }
     })
 }
 

@@ -221,11 +221,7 @@ impl Programs {
 
     /// The records of one flow that one subscription lost.
     pub(crate) fn lost_of(&self, flow: u64, place: u16) -> Result<u64, KernelError> {
-        let key = RawOfSubscription {
-            flow,
-            subscription: u32::from(place),
-            unused: 0,
-        };
+        let key = RawOfSubscription { flow, subscription: u32::from(place), unused: 0 };
         Ok(lookup(&self.losses, &key)?.unwrap_or_default())
     }
 
@@ -253,10 +249,7 @@ impl Programs {
         for flow in flows {
             update(&self.adoptions, flow, &RawAdoption::default())?;
         }
-        let visited = self.carry_out(&RawRequest {
-            what: Operation::Adopt as u32,
-            ..RawRequest::default()
-        });
+        let visited = self.carry_out(&RawRequest { what: Operation::Adopt as u32, ..RawRequest::default() });
         let outcomes = flows.iter().map(|flow| {
             let outcome = lookup(&self.adoptions, flow)?.unwrap_or_default();
             // One that stays is written over when it is needed again.
@@ -389,10 +382,7 @@ fn lookup<V: bytemuck::AnyBitPattern>(
 }
 
 fn libbpf(doing: &'static str, error: &libbpf_rs::Error) -> KernelError {
-    KernelError::Libbpf {
-        doing,
-        why: format!("{error:#}"),
-    }
+    KernelError::Libbpf { doing, why: format!("{error:#}") }
 }
 
 #[cfg(test)]

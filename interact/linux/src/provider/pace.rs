@@ -28,12 +28,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(min_wait: Duration) -> Pace {
-        Pace {
-            min_wait,
-            wait: min_wait,
-            shortest: None,
-            until: None,
-        }
+        Pace { min_wait, wait: min_wait, shortest: None, until: None }
     }
 
     /// A record came of a flow whose round trip takes at least this; zero: none was measured.

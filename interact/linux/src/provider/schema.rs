@@ -209,22 +209,10 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_give_is_not_offered() {
         let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
-        let gone = Capability {
-            subject: Subject::Event(Event::Sent),
-            missing,
-            note: "",
-        };
-        let given = Capability {
-            subject: Subject::Event(Event::Acked),
-            missing: None,
-            note: "",
-        };
+        let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
+        let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };
         let variable = Subject::Variable(crate::Variable::Cwnd);
-        let held = Capability {
-            subject: variable,
-            missing: Some(Missing::CongestionControl),
-            note: "",
-        };
+        let held = Capability { subject: variable, missing: Some(Missing::CongestionControl), note: "" };
         let schema = schema(&[gone, given, held]);
         let access = |name| {
             schema

@@ -248,19 +248,13 @@ mod tests {
         let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
         let (queue, _signals) = Ring::new(16, None);
         let flow = FlowId(7);
-        let scope = Scope::One(Target {
-            source: source.id(),
-            flow,
-        });
+        let scope = Scope::One(Target { source: source.id(), flow });
         let subscription = |event| Subscription::new([event]).of(scope.clone()).priority(0);
         watcher
             .subscribe(subscription("kernel.tcp.acked"), &queue)
             .expect("it may");
         source.poll(Instant::ORIGIN, &mut Nothing);
-        let one = Common {
-            flow: Some(flow),
-            filter: Some(hawser_bus::Filter::default()),
-        };
+        let one = Common { flow: Some(flow), filter: Some(hawser_bus::Filter::default()) };
         assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
         watcher
             .subscribe(subscription("kernel.tcp.closed"), &queue)

@@ -164,13 +164,7 @@ impl View {
                 .map(|flow| (flow, Refusal::unable(&error)))
                 .collect(),
         };
-        for Waiting {
-            flow,
-            which,
-            value,
-            lease,
-        } in waiting
-        {
+        for Waiting { flow, which, value, lease } in waiting {
             if refused.contains_key(&flow) {
                 continue;
             }
@@ -236,12 +230,7 @@ impl View {
         self.is_within_reach(flow)?;
         self.waiting
             .retain(|waiting| (waiting.flow, waiting.which) != (flow, which));
-        self.waiting.push(Waiting {
-            flow,
-            which,
-            value,
-            lease,
-        });
+        self.waiting.push(Waiting { flow, which, value, lease });
         if self.now < self.next_visit && self.waiting.len() < WAITING {
             return Ok(());
         }

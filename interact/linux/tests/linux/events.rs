@@ -207,18 +207,9 @@ pub(crate) fn a_reader_that_sleeps_loses_and_is_notified() -> TestResult {
         ..Options::default()
     })?;
     let transfer = Transfer::connect(&lab, "reno")?;
-    let only = Filter {
-        flow: Some(transfer.cookie),
-        ..Filter::default()
-    };
+    let only = Filter { flow: Some(transfer.cookie), ..Filter::default() };
     let full = kernel.subscribe(Event::Acked, only)?;
-    let counted = kernel.subscribe(
-        Event::Acked,
-        Filter {
-            frequency: 1_000_000_000,
-            ..only
-        },
-    )?;
+    let counted = kernel.subscribe(Event::Acked, Filter { frequency: 1_000_000_000, ..only })?;
     let mut transfer = transfer;
     transfer.begin(u64::MAX)?;
     transfer.wait_for(8_000_000)?;
@@ -239,10 +230,7 @@ pub(crate) fn wakes_are_rare() -> TestResult {
     let transfer = Transfer::start(&lab, "reno")?;
     kernel.subscribe(
         Event::Acked,
-        Filter {
-            flow: Some(transfer.cookie),
-            ..Filter::default()
-        },
+        Filter { flow: Some(transfer.cookie), ..Filter::default() },
     )?;
     let (begin, mut wakes, mut records) = (std::time::Instant::now(), 0, 0);
     while begin.elapsed() < Duration::from_secs(1) {

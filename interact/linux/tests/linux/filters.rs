@@ -34,18 +34,10 @@ pub(crate) fn agree_with_a_naive_model() -> TestResult {
     let mut kernel = load("hw_filters")?;
     let mut transfer = Transfer::connect(&lab, "hw_filters")?;
     let flow = Some(transfer.cookie);
-    let mut filters = vec![Filter {
-        flow,
-        ..Filter::default()
-    }];
+    let mut filters = vec![Filter { flow, ..Filter::default() }];
     for millis in [0, 1, 7, 50] {
         for frequency in [1, 2, 3] {
-            filters.push(Filter {
-                flow,
-                interval: Duration::from_millis(millis),
-                frequency,
-                port: None,
-            });
+            filters.push(Filter { flow, interval: Duration::from_millis(millis), frequency, port: None });
         }
     }
     let subscriptions: Vec<_> = filters
@@ -94,17 +86,11 @@ pub(crate) fn a_flow_and_a_port_select() -> TestResult {
     );
     let by_flow = kernel.subscribe(
         Event::Acked,
-        Filter {
-            flow: Some(one.cookie),
-            ..Filter::default()
-        },
+        Filter { flow: Some(one.cookie), ..Filter::default() },
     )?;
     let by_port = kernel.subscribe(
         Event::Acked,
-        Filter {
-            port: Some(other.port()?),
-            ..Filter::default()
-        },
+        Filter { port: Some(other.port()?), ..Filter::default() },
     )?;
     let (mut one, mut other) = (one, other);
     one.begin(500_000)?;
@@ -124,13 +110,7 @@ pub(crate) fn a_flow_and_a_port_select() -> TestResult {
     expect(flows(by_flow) == [one.cookie], "by flow")?;
     expect(flows(by_port) == [other.cookie], "by port")?;
     // A change acts while it runs.
-    kernel.change(
-        by_flow,
-        Filter {
-            flow: Some(other.cookie),
-            ..Filter::default()
-        },
-    )?;
+    kernel.change(by_flow, Filter { flow: Some(other.cookie), ..Filter::default() })?;
     one.begin(100_000)?;
     other.begin(100_000)?;
     records.clear();

@@ -173,10 +173,7 @@ pub(crate) fn a_burst_of_modifications_shares_visits() -> TestResult {
     let lab = network(LINK)?;
     let (_streams, _listener, flows) = connections(&lab)?;
     let bus = Bus::new();
-    let options = Options {
-        congestion_control: Some("hw_burst".to_owned()),
-        ..Options::default()
-    };
+    let options = Options { congestion_control: Some("hw_burst".to_owned()), ..Options::default() };
     let serving = lab.host("client")?.run(|| serve_kernel(&bus, &options))??;
     let subscriber = bus.join("burst", Rights::all(), 1)?;
     let schema = bus.schema(serving.source())?;
@@ -186,10 +183,7 @@ pub(crate) fn a_burst_of_modifications_shares_visits() -> TestResult {
     let modify = |flow: &u64| -> TestResult<Duration> {
         let begin = Instant::now();
         let modification = Modification {
-            target: Target {
-                source: serving.source(),
-                flow: FlowId(*flow),
-            },
+            target: Target { source: serving.source(), flow: FlowId(*flow) },
             variable,
             set: Some((20_000, MINUTE)),
         };

@@ -45,10 +45,7 @@ fn connect(
         Ok(socket.into())
     })??;
     let (other, _) = listener.accept()?;
-    Ok(Connection {
-        stream,
-        _other: other,
-    })
+    Ok(Connection { stream, _other: other })
 }
 
 /// The link-local address of a host's interface, once it may be used, and the interface's number.

@@ -15,11 +15,7 @@ const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"2ms\", queue = \"8MB
 /// Runs something in a thread that has no capability.
 fn without_privilege<T: Send>(work: impl FnOnce() -> T + Send) -> TestResult<T> {
     let none = CapabilitySet::empty();
-    let none = CapabilitySets {
-        effective: none,
-        permitted: none,
-        inheritable: none,
-    };
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             set_capabilities(None, none)?;
@@ -69,18 +65,12 @@ pub(crate) fn what_is_missing_is_named() -> TestResult {
     );
     expect(named, format!("{refused:?}"))?;
     let _first = load("hw_name")?;
-    let second = Kernel::load(&Options {
-        congestion_control: Some("hw_name".into()),
-        ..Options::default()
-    });
+    let second = Kernel::load(&Options { congestion_control: Some("hw_name".into()), ..Options::default() });
     expect(
         matches!(second, Err(KernelError::NameTaken(_))),
         "a name is taken once",
     )?;
-    let elsewhere = Kernel::load(&Options {
-        cgroup: Some("/proc".into()),
-        ..Options::default()
-    });
+    let elsewhere = Kernel::load(&Options { cgroup: Some("/proc".into()), ..Options::default() });
     expect(
         matches!(elsewhere, Err(KernelError::Missing(Missing::Cgroup(_)))),
         "no cgroup",
@@ -93,10 +83,7 @@ pub(crate) fn what_is_missing_is_named() -> TestResult {
         matches!(Kernel::load(&long), Err(KernelError::Name(_))),
         "a name that is too long",
     )?;
-    let mut plain = Kernel::load(&Options {
-        congestion_control: None,
-        ..Options::default()
-    })?;
+    let mut plain = Kernel::load(&Options { congestion_control: None, ..Options::default() })?;
     let refused = plain.modify(1, Variable::Cwnd, 1, Duration::from_secs(1));
     expect(
         matches!(refused, Err(KernelError::Variable { .. })),
@@ -146,10 +133,7 @@ pub(crate) fn coming_and_going_leaks_nothing() -> TestResult {
         for event in Event::ALL {
             kernel.subscribe(
                 event,
-                Filter {
-                    interval: Duration::from_millis(5),
-                    ..Filter::default()
-                },
+                Filter { interval: Duration::from_millis(5), ..Filter::default() },
             )?;
         }
         kernel.poll(Some(Duration::from_millis(10)), |_| {})?;
@@ -173,13 +157,7 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
     for round in 0..200 {
         let event = Event::ALL[round % Event::ALL.len()];
         let interval = Duration::from_millis(round as u64 % 3);
-        let id = kernel.subscribe(
-            event,
-            Filter {
-                interval,
-                ..Filter::default()
-            },
-        )?;
+        let id = kernel.subscribe(event, Filter { interval, ..Filter::default() })?;
         let more = kernel.subscribe(Event::Acked, Filter::default())?;
         kernel.poll(Some(Duration::from_millis(2)), |_| {})?;
         kernel.unsubscribe(id)?;

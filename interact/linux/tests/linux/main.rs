@@ -65,10 +65,7 @@ fn main() -> ExitCode {
         return steering::hold(first, name);
     }
     if !is_listing() {
-        match Kernel::load(&Options {
-            congestion_control: Some("hw_try".to_owned()),
-            ..Options::default()
-        }) {
+        match Kernel::load(&Options { congestion_control: Some("hw_try".to_owned()), ..Options::default() }) {
             Err(KernelError::Missing(missing)) => {
                 skip("Linux's own TCP by eBPF", missing);
                 return ExitCode::SUCCESS;

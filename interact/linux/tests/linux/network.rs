@@ -75,13 +75,7 @@ impl Transfer {
             move || read(accepted, &state)
         });
         let cookie = sockopt::socket_cookie(&stream)?;
-        Ok(Self {
-            stream,
-            cookie,
-            state,
-            writer: None,
-            reader: Some(reader),
-        })
+        Ok(Self { stream, cookie, state, writer: None, reader: Some(reader) })
     }
 
     /// A connection on which bytes flow.

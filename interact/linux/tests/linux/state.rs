@@ -117,29 +117,10 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
     let (mut kernel, mut diagnostics) = (load("hw_stood")?, diagnostics(&lab)?);
     let mut transfer = Transfer::connect(&lab, "hw_stood")?;
     let flow = Some(transfer.cookie);
-    let all = kernel.subscribe(
-        Event::Acked,
-        Filter {
-            flow,
-            ..Filter::default()
-        },
-    )?;
+    let all = kernel.subscribe(Event::Acked, Filter { flow, ..Filter::default() })?;
     let last = Duration::from_millis(30);
-    let filtered = kernel.subscribe(
-        Event::Acked,
-        Filter {
-            flow,
-            interval: last,
-            ..Filter::default()
-        },
-    )?;
-    kernel.subscribe(
-        Event::Sent,
-        Filter {
-            flow,
-            ..Filter::default()
-        },
-    )?;
+    let filtered = kernel.subscribe(Event::Acked, Filter { flow, interval: last, ..Filter::default() })?;
+    kernel.subscribe(Event::Sent, Filter { flow, ..Filter::default() })?;
     let mut records = Vec::new();
     transfer.begin(3_000_000)?;
     while transfer.read() < 3_000_000 {

@@ -85,14 +85,7 @@ const fn edge(
     label: (f64, f64),
     anchor: &'static str,
 ) -> Edge {
-    Edge {
-        from,
-        events,
-        to,
-        path,
-        label,
-        anchor,
-    }
+    Edge { from, events, to, path, label, anchor }
 }
 
 const GROWTH: &[State] = &[State::SlowStart, State::Avoidance];

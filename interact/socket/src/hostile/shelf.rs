@@ -19,10 +19,7 @@ pub(super) struct Shelf {
 
 impl Shelf {
     pub(super) fn new() -> Shelf {
-        Shelf {
-            documents: Mutex::default(),
-            events: channel(MAX_EVENTS).0,
-        }
+        Shelf { documents: Mutex::default(), events: channel(MAX_EVENTS).0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -101,9 +98,5 @@ fn prefix(filter: &str) -> Result<String, Vec<Fault>> {
 }
 
 fn fault(path: &str, message: impl ToString) -> Vec<Fault> {
-    vec![Fault {
-        path: path.to_owned(),
-        message: message.to_string(),
-        hint: None,
-    }]
+    vec![Fault { path: path.to_owned(), message: message.to_string(), hint: None }]
 }

@@ -69,11 +69,7 @@ pub struct Lines {
 impl Lines {
     /// The lines that a peer sends here.
     pub fn new(reader: OwnedReadHalf) -> Lines {
-        Lines {
-            reader,
-            buffer: Vec::new(),
-            too_long: None,
-        }
+        Lines { reader, buffer: Vec::new(), too_long: None }
     }
 
     /// The next line that is not empty; none when the peer has closed.

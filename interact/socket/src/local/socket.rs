@@ -70,10 +70,7 @@ fn lock_soon(folder: &File) -> io::Result<bool> {
 impl Socket {
     /// Listens at a path, whose folder is made if it is missing. Needs a tokio runtime.
     pub fn open(path: &Path) -> Result<Socket, SocketError> {
-        let system = |error: io::Error| SocketError::System {
-            path: path.into(),
-            error,
-        };
+        let system = |error: io::Error| SocketError::System { path: path.into(), error };
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -102,16 +99,10 @@ impl Socket {
             Err(rustix::io::Errno::EXIST) => return Err(SocketError::InUse(path.into())),
             Err(error) => return Err(system(error.into())),
         }
-        let file = SocketFile {
-            path: path.into(),
-            identity,
-        };
+        let file = SocketFile { path: path.into(), identity };
         listener.set_nonblocking(true).map_err(system)?;
         let listener = UnixListener::from_std(listener).map_err(system)?;
-        Ok(Socket {
-            listener,
-            _file: file,
-        })
+        Ok(Socket { listener, _file: file })
     }
 
     /// Accepts connections of whoever may open the file.
@@ -134,10 +125,7 @@ impl Drop for SocketFile {
 /// Whether there is a socket that nobody listens to. An error where somebody does, or where there is
 /// something else.
 fn is_stale(path: &Path) -> Result<bool, SocketError> {
-    let system = |error: io::Error| SocketError::System {
-        path: path.into(),
-        error,
-    };
+    let system = |error: io::Error| SocketError::System { path: path.into(), error };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(system(error)),
@@ -181,10 +169,7 @@ impl Nest {
 
     /// Takes a stale socket in, which goes with the nest. What proves to be no socket goes back.
     fn take(&self, path: &Path) -> Result<(), SocketError> {
-        let system = |error: io::Error| SocketError::System {
-            path: path.into(),
-            error,
-        };
+        let system = |error: io::Error| SocketError::System { path: path.into(), error };
         let old = self.0.join("old");
         fs::rename(path, &old).map_err(system)?;
         if fs::symlink_metadata(&old).is_ok_and(|file| file.file_type().is_socket()) {

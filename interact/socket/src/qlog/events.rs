@@ -15,10 +15,7 @@ pub(super) struct Mapped {
 }
 
 fn mapped(name: &str, data: Value) -> Mapped {
-    Mapped {
-        name: name.to_owned(),
-        data,
-    }
+    Mapped { name: name.to_owned(), data }
 }
 
 /// `connection_started`, where both addresses are known.
@@ -160,8 +157,5 @@ fn own(signal: &Signal, kinds: &[Named]) -> Mapped {
         )
     };
     let data: Map<String, Value> = signal.fields.iter().map(named).collect();
-    Mapped {
-        name: format!("hawser:{}", signal.event),
-        data: Value::Object(data),
-    }
+    Mapped { name: format!("hawser:{}", signal.event), data: Value::Object(data) }
 }

@@ -132,12 +132,7 @@ impl Exporter {
         {
             known.is_started = true;
             let name = "connectivity:connection_started".to_owned();
-            out.push(Event {
-                flow: flow.to_owned(),
-                time,
-                name,
-                data,
-            });
+            out.push(Event { flow: flow.to_owned(), time, name, data });
         }
         Some(known)
     }
@@ -153,12 +148,7 @@ impl Exporter {
         };
         if let Some(data) = known.metrics.update(&sample.values) {
             let name = "recovery:metrics_updated".to_owned();
-            out.push(Event {
-                flow: sample.flow.clone(),
-                time,
-                name,
-                data,
-            });
+            out.push(Event { flow: sample.flow.clone(), time, name, data });
         }
         out
     }
@@ -171,12 +161,7 @@ impl Exporter {
             return out;
         };
         for Mapped { name, data } in events::map(signal, &kinds, &mut known.congestion) {
-            out.push(Event {
-                flow: signal.flow.clone(),
-                time,
-                name,
-                data,
-            });
+            out.push(Event { flow: signal.flow.clone(), time, name, data });
         }
         out
     }
@@ -248,12 +233,7 @@ impl Document {
     /// A document of what this header begins.
     #[must_use]
     pub fn new(header: Header) -> Document {
-        Document {
-            header,
-            traces: BTreeMap::new(),
-            kept: 0,
-            dropped: 0,
-        }
+        Document { header, traces: BTreeMap::new(), kept: 0, dropped: 0 }
     }
 
     /// Another event. At the limit it is counted only.
@@ -318,10 +298,7 @@ impl Sequence {
     /// A sequence of what this header begins.
     #[must_use]
     pub fn new(header: Header) -> Sequence {
-        Sequence {
-            header,
-            latest: BTreeMap::new(),
-        }
+        Sequence { header, latest: BTreeMap::new() }
     }
 
     /// The first record.

@@ -60,12 +60,7 @@ struct Frame {
 
 impl Frame {
     fn new(axes: &Axes<'_>, height: f64, x: (f64, f64), y: (f64, f64)) -> Self {
-        let mut frame = Self {
-            body: String::new(),
-            height,
-            x,
-            y,
-        };
+        let mut frame = Self { body: String::new(), height, x, y };
         let middle = height / 2.0;
         let _ = writeln!(
             frame.body,
@@ -225,11 +220,7 @@ pub fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> String {
 mod tests {
     use super::*;
 
-    const AXES: Axes<'_> = Axes {
-        title: "A < B",
-        x: "seconds",
-        y: "Mbit/s",
-    };
+    const AXES: Axes<'_> = Axes { title: "A < B", x: "seconds", y: "Mbit/s" };
 
     #[test]
     fn steps_are_round() {
@@ -240,10 +231,7 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_within_the_frame() {
-        let line = Line {
-            name: "tcp".into(),
-            points: vec![(0.0, 0.0), (10.0, 100.0)],
-        };
+        let line = Line { name: "tcp".into(), points: vec![(0.0, 0.0), (10.0, 100.0)] };
         let svg = lines(&AXES, &[line]);
         assert!(svg.contains("A &lt; B") && svg.ends_with("</svg>\n"));
         // From the lower left corner to the right edge, below the top by the twentieth of room.
@@ -256,10 +244,7 @@ mod tests {
 
     #[test]
     fn there_is_a_bar_for_each_kind_of_each_group() {
-        let group = |name: &str| Group {
-            name: name.into(),
-            bars: vec![(1.0, 0.5, 2.0), (3.0, 3.0, 3.0)],
-        };
+        let group = |name: &str| Group { name: name.into(), bars: vec![(1.0, 0.5, 2.0), (3.0, 3.0, 3.0)] };
         let svg = bars(
             &AXES,
             &["bare".into(), "session".into()],

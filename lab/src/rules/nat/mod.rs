@@ -33,9 +33,7 @@ impl Translator {
     /// A translator without mappings; its random numbers choose the first port.
     pub(crate) fn new(plan: &NatPlan, seed: u64, label: &str) -> Translator {
         let table = Table::new(plan, &mut Rng::new(seed, &format!("{label}/nat")));
-        Translator {
-            table: Arc::new(Mutex::new(table)),
-        }
+        Translator { table: Arc::new(Mutex::new(table)) }
     }
 
     /// The rule for what leaves, to come first of all.

@@ -55,11 +55,7 @@ impl Flow {
                 let checksum = if protocol == TCP { 16 } else { 6 };
                 message.get(checksum..checksum + 2)?;
                 let (from, to) = packet.ports(frame)?;
-                let end = |address, port| Endpoint {
-                    protocol,
-                    address,
-                    port,
-                };
+                let end = |address, port| Endpoint { protocol, address, port };
                 (Kind::Ports { checksum }, end(source, from), end(destination, to))
             }
             ICMP => of_icmp(frame, packet, transport, source, destination)?,
@@ -184,16 +180,9 @@ fn of_icmp(
                 _ => return None,
             };
             let (from, to) = addresses(frame, network)?;
-            let end = |address, port| Endpoint {
-                protocol,
-                address,
-                port,
-            };
+            let end = |address, port| Endpoint { protocol, address, port };
             Some((
-                Kind::Error {
-                    network,
-                    transport: inner,
-                },
+                Kind::Error { network, transport: inner },
                 end(to, to_port),
                 end(from, from_port),
             ))

@@ -82,11 +82,7 @@ impl Table {
         let mapping = self.by_port.get_mut(&outside)?;
         mapping.used = now;
         mapping.record(now, contact);
-        Some(Endpoint {
-            address: self.address,
-            port: outside.1,
-            ..from
-        })
+        Some(Endpoint { address: self.address, port: outside.1, ..from })
     }
 
     /// The inside endpoint for a packet that comes in; nothing when none is waiting for it.
@@ -144,14 +140,8 @@ impl Table {
             .find(|outside| !self.by_port.contains_key(outside))?;
         self.next = if free.1 == last { first } else { free.1 + 1 };
         self.by_key.insert(key, free);
-        self.by_port.insert(
-            free,
-            Mapping {
-                key,
-                contacts: Vec::new(),
-                used: now,
-            },
-        );
+        self.by_port
+            .insert(free, Mapping { key, contacts: Vec::new(), used: now });
         Some(free)
     }
 

@@ -42,11 +42,7 @@ fn translator(change: impl FnOnce(&mut NatPlan)) -> Rig {
     };
     change(&mut plan);
     let translator = Translator::new(&plan, 1, "test");
-    Rig {
-        outward: translator.outward(),
-        inward: translator.inward(),
-        translator,
-    }
+    Rig { outward: translator.outward(), inward: translator.inward(), translator }
 }
 
 impl Rig {

@@ -37,20 +37,14 @@ pub(super) fn cut(
     let mut missing = |what: &str, bit: u32| {
         let name = &blueprint.name;
         let reason = format!("devices have {what} at bit {bit} of the header, and `{name}` does not");
-        found.push(Hindrance {
-            span: blueprint_at,
-            reason,
-        });
+        found.push(Hindrance { span: blueprint_at, reason });
     };
     if blueprint.fixed_len < SHORTEST {
         let reason = format!(
             "the header of `{}` is shorter than those that devices cut",
             blueprint.name
         );
-        found.push(Hindrance {
-            span: blueprint_at,
-            reason,
-        });
+        found.push(Hindrance { span: blueprint_at, reason });
         return None;
     }
     let number = field_at(fields, NUMBER).filter(|field| matches!(field.content, Content::Field(_)));
@@ -79,10 +73,7 @@ pub(super) fn cut(
                 "no rule of the instruction makes `{}` grow by the payload's bytes",
                 number.name
             );
-            found.push(Hindrance {
-                span: blueprint_at,
-                reason,
-            });
+            found.push(Hindrance { span: blueprint_at, reason });
         }
     }
     let mut cut = Cut {
@@ -119,12 +110,7 @@ fn place_rule(
         .list
         .iter()
         .find(|field| field.content == Content::Field(rule.field.offset));
-    let mut hinder = |what: String| {
-        found.push(Hindrance {
-            span: at,
-            reason: what,
-        })
-    };
+    let mut hinder = |what: String| found.push(Hindrance { span: at, reason: what });
     let Some(field) = field else {
         if shape != Shape::Same {
             hinder(format!(
@@ -180,10 +166,7 @@ fn only_one_checksum(fields: &Fields<'_>, place: &dyn Fn(&str) -> Span, found: &
     for field in &fields.list {
         if matches!(field.content, Content::Checksum { .. }) && (field.from, field.bits) != CHECKSUM {
             let reason = format!("`{}` is a checksum that devices do not know", field.name);
-            found.push(Hindrance {
-                span: place(field.name),
-                reason,
-            });
+            found.push(Hindrance { span: place(field.name), reason });
         }
     }
 }

@@ -50,19 +50,13 @@ impl<'m> Fields<'m> {
             let changes = what_changes(field, varying);
             if let Some(reason) = changes {
                 let at = name_of(field).map_or(blueprint_at, place);
-                found.push(Hindrance {
-                    span: at,
-                    reason: describe(field, reason),
-                });
+                found.push(Hindrance { span: at, reason: describe(field, reason) });
             }
             at = fields.add(module, field, 0, false, at);
         }
         if !blueprint.trailer.is_empty() {
             let reason = "a device does not write what follows the payload".to_owned();
-            found.push(Hindrance {
-                span: blueprint_at,
-                reason,
-            });
+            found.push(Hindrance { span: blueprint_at, reason });
         }
         fields
     }
@@ -78,13 +72,7 @@ impl<'m> Fields<'m> {
     ) -> Option<u32> {
         let from = at?;
         match field {
-            WireField::Bits {
-                name,
-                offset,
-                bits,
-                fill,
-                ty: _,
-            } => {
+            WireField::Bits { name, offset, bits, fill, ty: _ } => {
                 let content = match fill {
                     None if nested => Content::Alike,
                     None => Content::Field(base + offset),
@@ -95,28 +83,15 @@ impl<'m> Fields<'m> {
                     ) => Content::Alike,
                 };
                 let bits = u32::from(*bits);
-                self.list.push(Field {
-                    name,
-                    from,
-                    bits,
-                    content,
-                });
+                self.list.push(Field { name, from, bits, content });
                 Some(from + bits)
             }
             WireField::Bytes { name, len, .. } => {
-                self.list.push(Field {
-                    name,
-                    from,
-                    bits: len * 8,
-                    content: Content::Alike,
-                });
+                self.list
+                    .push(Field { name, from, bits: len * 8, content: Content::Alike });
                 Some(from + len * 8)
             }
-            WireField::Nested {
-                blueprint,
-                offset,
-                when: None,
-            } => {
+            WireField::Nested { blueprint, offset, when: None } => {
                 let inner = &module.blueprints[blueprint.0 as usize];
                 inner
                     .header
@@ -136,18 +111,9 @@ impl<'m> Fields<'m> {
 /// What in a field other than its own rule makes it differ between packets.
 fn what_changes(field: &WireField, varying: &[u32]) -> Option<&'static str> {
     match field {
-        WireField::Bits {
-            fill: Some(Fill::Value(value)),
-            ..
-        } => depends(value, varying),
-        WireField::Bits {
-            fill: Some(Fill::Crc32 { .. }),
-            ..
-        } => Some("covers the payload"),
-        WireField::Bits {
-            fill: None | Some(Fill::HeaderWords | Fill::Checksum16 { .. }),
-            ..
-        } => None,
+        WireField::Bits { fill: Some(Fill::Value(value)), .. } => depends(value, varying),
+        WireField::Bits { fill: Some(Fill::Crc32 { .. }), .. } => Some("covers the payload"),
+        WireField::Bits { fill: None | Some(Fill::HeaderWords | Fill::Checksum16 { .. }), .. } => None,
         WireField::Nested { when: Some(when), .. } => depends(when, varying),
         WireField::Opaque { count_at, .. } | WireField::Repeat { count_at, .. } => varying
             .contains(count_at)

@@ -46,12 +46,7 @@ impl Checker<'_> {
         }
         let proved = sites.into_iter().map(|((blueprint, rules), sites)| {
             let proof = self.prove(blueprint, &rules, sites[0]);
-            Offload {
-                blueprint,
-                rules,
-                sites,
-                proof,
-            }
+            Offload { blueprint, rules, sites, proof }
         });
         self.module.offloads = proved.collect();
     }

@@ -24,13 +24,7 @@ pub(super) enum Shape {
 impl Shape {
     /// The form of a rule; the blueprint's `data_t` is at `data_at`.
     pub(super) fn of(rule: &SegRule, data_at: u32) -> Shape {
-        let SegRule {
-            first,
-            mid,
-            last,
-            only,
-            ..
-        } = rule;
+        let SegRule { first, mid, last, only, .. } = rule;
         let sums = |e: &Expr| is_previous_plus_payload(e, &rule.field, data_at);
         if mentions_previous(first) || mentions_previous(only) {
             return Shape::Other("looks at an earlier packet for the first one");

@@ -63,13 +63,7 @@ pub(crate) fn chain<'m>(module: &'m Module, event: &str) -> &'m Chain {
 
 /// Records, their bytes, packets, raises.
 pub(crate) fn bounds(module: &Module, event: &str) -> [u32; 4] {
-    let Bounds {
-        records,
-        record_bytes,
-        packets,
-        raises,
-        ..
-    } = chain(module, event).bounds;
+    let Bounds { records, record_bytes, packets, raises, .. } = chain(module, event).bounds;
     [records, record_bytes, packets, raises]
 }
 

@@ -26,9 +26,7 @@ pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Reco
     let module: &Module = program.module();
     let fresh = if record.on == ON_FRESH { " (new)" } else { "" };
     let unit = |name: &str| {
-        let UnitRec {
-            uid, addr, len, off, ..
-        } = record.fixed();
+        let UnitRec { uid, addr, len, off, .. } = record.fixed();
         let len = if len == INF { "INF".into() } else { len.to_string() };
         format!("{name} {} addr={} len={len} off={off}", id(&uid), address(addr))
     };
@@ -137,11 +135,7 @@ fn packet(program: &Interpreter, record: &Record<'_>) -> String {
         let built = program.build(
             &packet,
             &mut image,
-            Segment {
-                index,
-                count,
-                len: here,
-            },
+            Segment { index, count, len: here },
             &mut header,
         );
         let hex: String = header[..built.len].iter().fold(String::new(), |mut hex, byte| {
@@ -189,10 +183,7 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
     };
     match ty {
         Ty::Bool => (bytes[0] != 0).to_string(),
-        Ty::Int { signed: true, bits }
-        | Ty::Enum {
-            signed: true, bits, ..
-        } => {
+        Ty::Int { signed: true, bits } | Ty::Enum { signed: true, bits, .. } => {
             let spare = 64 - u32::from(*bits);
             ((number(&bytes[..size(module, ty)]) << spare) as i64 >> spare).to_string()
         }
@@ -285,10 +276,7 @@ fn member_sizes(module: &Module) -> Vec<u32> {
 }
 
 fn layout<'a>(module: &'a Module, member_size: &'a [u32]) -> Layout<'a> {
-    Layout {
-        structs: &module.structs,
-        member_size,
-    }
+    Layout { structs: &module.structs, member_size }
 }
 
 /// A number in native byte order.

@@ -21,16 +21,8 @@ use hawser_ir::buf::NET_ZERO;
 pub(crate) enum Step {
     Start,
     App(AppOp, Box<Op>),
-    Packet {
-        net: Box<Net>,
-        bytes: Vec<u8>,
-        csum: Csum,
-        icmp: Option<Icmp>,
-    },
-    Timer {
-        context: String,
-        timer: String,
-    },
+    Packet { net: Box<Net>, bytes: Vec<u8>, csum: Csum, icmp: Option<Icmp> },
+    Timer { context: String, timer: String },
     Now(u64),
 }
 
@@ -54,10 +46,7 @@ pub(crate) fn parse(line: &str) -> Result<Option<Step>, String> {
         "timer" => {
             let name = words.first().and_then(|word| word.split_once('.'));
             let (context, timer) = name.ok_or("a timer is named context.timer")?;
-            Step::Timer {
-                context: context.into(),
-                timer: timer.into(),
-            }
+            Step::Timer { context: context.into(), timer: timer.into() }
         }
         "now" => Step::Now(words.first().ok_or("now needs a time").and_then(|w| number(w))?),
         _ => return Err(format!("unknown step `{verb}`")),
@@ -122,19 +111,8 @@ fn app(kind: AppOp, words: &[&str]) -> Result<Step, String> {
 }
 
 fn packet(quoted: bool, words: &[&str]) -> Result<Step, String> {
-    let mut net = Net {
-        segs: 1,
-        ttl: 64,
-        version: 4,
-        ..NET_ZERO
-    };
-    let mut icmp = Icmp {
-        kind: 0,
-        mtu: 0,
-        icmp_type: 0,
-        icmp_code: 0,
-        pad: [0; 6],
-    };
+    let mut net = Net { segs: 1, ttl: 64, version: 4, ..NET_ZERO };
+    let mut icmp = Icmp { kind: 0, mtu: 0, icmp_type: 0, icmp_code: 0, pad: [0; 6] };
     let mut csum = Csum::Complete;
     let mut data = Vec::new();
     for word in words {
@@ -150,10 +128,5 @@ fn packet(quoted: bool, words: &[&str]) -> Result<Step, String> {
             None => data.extend(bytes(word)?),
         }
     }
-    Ok(Step::Packet {
-        net: Box::new(net),
-        bytes: data,
-        csum,
-        icmp: quoted.then_some(icmp),
-    })
+    Ok(Step::Packet { net: Box::new(net), bytes: data, csum, icmp: quoted.then_some(icmp) })
 }

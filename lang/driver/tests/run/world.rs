@@ -61,27 +61,14 @@ impl<'a> World<'a> {
         match step {
             Step::Start => self.input(Source::Start, Input::Start, None),
             Step::App(kind, op) => self.input(Source::App(kind), Input::App(kind, &op), Some(&op)),
-            Step::Packet {
-                mut net,
-                bytes,
-                csum,
-                icmp,
-            } => {
+            Step::Packet { mut net, bytes, csum, icmp } => {
                 let carries = |p: &&hawser_ir::Parser| matches!(p.source, Source::Ip(_) | Source::Udp(_));
                 let source = self.module.parsers.iter().find(carries).map(|p| p.source);
                 if let (Some(Source::Ip(number)), 0) = (source, net.protocol) {
                     net.protocol = number;
                 }
                 let addr = hawser_ir::abi::addr(0, 0);
-                let packet = Packet {
-                    net: &net,
-                    head: &bytes,
-                    tail: &[],
-                    merged: 0,
-                    addr,
-                    csum,
-                    crc: None,
-                };
+                let packet = Packet { net: &net, head: &bytes, tail: &[], merged: 0, addr, csum, crc: None };
                 match &icmp {
                     Some(icmp) => self.input(Source::IcmpError, Input::Icmp(packet, icmp), None),
                     None => self.input(
@@ -158,10 +145,7 @@ impl<'a> World<'a> {
             .find(|t| t.name == timer)
             .ok_or("no such timer")?;
         let mut event = vec![0; self.module.event_size(timer.event)];
-        let header = EventHeader {
-            event: timer.event.0 as u16,
-            ..event_header(&event)
-        };
+        let header = EventHeader { event: timer.event.0 as u16, ..event_header(&event) };
         set_event_header(&mut event, &header);
         self.scratch.fill(0);
         self.event(&mut event, Some(index.ok_or("no such context")?))
@@ -223,10 +207,8 @@ impl<'a> World<'a> {
                     let bytes = fresh.take().ok_or("a second context in one chain")?;
                     created = Some(self.contexts.len());
                     self.ids.insert(made.id, self.contexts.len());
-                    self.contexts.push(Some(Context {
-                        kind: ContextId(made.context),
-                        bytes,
-                    }));
+                    self.contexts
+                        .push(Some(Context { kind: ContextId(made.context), bytes }));
                 }
                 RecordKind::DelContext => {
                     let gone = subject.ok_or("del_ctx without a context")?;

@@ -27,10 +27,7 @@ impl Emitter<'_> {
         s.out.open(&head);
         self.apply_rules(&mut s, id, &rules);
         if let Some(at) = blueprint.data_at {
-            let place = hawser_ir::Place {
-                ty: Ty::Data,
-                ..self.wire_place(id, at)
-            };
+            let place = hawser_ir::Place { ty: Ty::Data, ..self.wire_place(id, at) };
             let data = self.target(&mut s, &place).at.member("len").lvalue();
             s.out.line(&format!("{data} = segment.len;"));
         }
@@ -86,13 +83,7 @@ impl Emitter<'_> {
         let blueprint = &module.blueprints[id.0 as usize];
         let mut len = blueprint.trailer_len().to_string();
         for field in &blueprint.trailer {
-            if let WireField::Opaque {
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } = field
-            {
+            if let WireField::Opaque { cap, count_at, count_ty, .. } = field {
                 len += &format!(" + {}", self.repeated(s, id, *count_at, count_ty, *cap));
             }
         }
@@ -244,10 +235,7 @@ impl Emitter<'_> {
         s.blueprint = Some((At::Pointer("previous".to_owned()), Ty::Struct(body)));
         let value = self.expr(s, value);
         s.blueprint = Some((At::Pointer("h".to_owned()), Ty::Struct(body)));
-        let field = hawser_ir::Place {
-            base: hawser_ir::Base::Blueprint,
-            ..rule.field.clone()
-        };
+        let field = hawser_ir::Place { base: hawser_ir::Base::Blueprint, ..rule.field.clone() };
         self.store(s, &field, &wrap(&value, &rule.field.ty));
     }
 }

@@ -50,11 +50,7 @@ impl Emitter<'_> {
         let event = offset..offset + size.max(1);
         let mut set = BTreeMap::new();
         for stmt in &self.func(body).body {
-            let mut reads = Reads {
-                event: event.clone(),
-                set: &set,
-                found: false,
-            };
+            let mut reads = Reads { event: event.clone(), set: &set, found: false };
             visit::visit_block(&mut reads, std::slice::from_ref(stmt));
             if reads.found {
                 break;

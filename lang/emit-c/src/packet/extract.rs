@@ -124,10 +124,7 @@ impl Emitter<'_> {
     fn verify_crc(&mut self, s: &mut Scope, id: BlueprintId, field: &CrcField<'_>) {
         let found = self.load(
             s,
-            &Place {
-                ty: Ty::uint(32),
-                ..self.wire_place(id, field.offset)
-            },
+            &Place { ty: Ty::uint(32), ..self.wire_place(id, field.offset) },
         );
         let spans: Vec<String> = field
             .masked
@@ -169,10 +166,7 @@ impl Emitter<'_> {
         let Some(offset) = self.module.blueprints[id.0 as usize].data_at else {
             return;
         };
-        let place = Place {
-            ty: Ty::Data,
-            ..self.wire_place(id, offset)
-        };
+        let place = Place { ty: Ty::Data, ..self.wire_place(id, offset) };
         let payload = format!("hw_payload({packet}, {at}, {len})");
         match self.sparse.of_payload(id, offset) {
             None => self.store(s, &place, &payload),

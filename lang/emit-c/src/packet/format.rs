@@ -96,18 +96,9 @@ pub(super) struct Bits<'a> {
 /// A field as one of fixed width, if it is.
 pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
     match field {
-        WireField::Bits {
-            offset,
-            ty,
-            bits,
-            fill,
-            ..
-        } => Some(Bits {
-            offset: *offset,
-            ty,
-            bits: *bits,
-            fill: fill.as_ref(),
-        }),
+        WireField::Bits { offset, ty, bits, fill, .. } => {
+            Some(Bits { offset: *offset, ty, bits: *bits, fill: fill.as_ref() })
+        }
         WireField::Varint { .. }
         | WireField::Bytes { .. }
         | WireField::Opaque { .. }
@@ -170,18 +161,10 @@ pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
     let mut at = 0;
     let mut found = Vec::new();
     for field in &blueprint.header {
-        if let WireField::Bits {
-            fill: Some(Fill::Value(e)),
-            bits,
-            ..
-        } = field
+        if let WireField::Bits { fill: Some(Fill::Value(e)), bits, .. } = field
             && let ExprKind::Const(value) = e.kind
         {
-            found.push(Selector {
-                at,
-                bits: u32::from(*bits),
-                value,
-            });
+            found.push(Selector { at, bits: u32::from(*bits), value });
         }
         let Some(bits) = field.fixed_bits() else { break };
         at += bits;

@@ -70,20 +70,11 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 s.out.line(&format!("at += hw_varint_bytes({value});"));
             }
-            WireField::Opaque {
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Opaque { cap, count_at, count_ty, .. } => {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 s.out.line(&format!("at += {count};"));
             }
-            WireField::Nested {
-                blueprint,
-                offset,
-                when,
-            } => {
+            WireField::Nested { blueprint, offset, when } => {
                 let condition = when.as_ref().map(|when| self.expr(s, when));
                 let place = self.wire_place(id, *offset);
                 let argument = self.inner_image(s, &place);
@@ -95,14 +86,7 @@ impl Emitter<'_> {
                 ));
                 s.out.close("");
             }
-            WireField::Repeat {
-                blueprint,
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 let list = self.wire_place(id, *offset);
                 let element = self.target(s, &list).at.member("items[i]").address();
@@ -128,10 +112,7 @@ impl Emitter<'_> {
         count_ty: &hawser_ir::Ty,
         cap: u32,
     ) -> String {
-        let place = Place {
-            ty: count_ty.clone(),
-            ..self.wire_place(id, count_at)
-        };
+        let place = Place { ty: count_ty.clone(), ..self.wire_place(id, count_at) };
         let count = self.load(s, &place);
         s.keep("uint64_t", &format!("hw_min((uint64_t){}, {cap})", paren(&count)))
     }

@@ -90,12 +90,7 @@ impl Emitter<'_> {
             .iter()
             .find(|field| field.offset == offset)
             .map_or(Ty::Bool, |f| f.ty.clone());
-        Place {
-            base: Base::Blueprint,
-            offset,
-            steps: Vec::new(),
-            ty,
-        }
+        Place { base: Base::Blueprint, offset, steps: Vec::new(), ty }
     }
 
     /// The parameter that an image is, with the comma before it; none for one that is absent.

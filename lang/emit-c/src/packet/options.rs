@@ -346,11 +346,7 @@ impl Emitter<'_> {
 /// The first bytes of members that are told apart by them.
 pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
     let kind = |constants: &Vec<Selector>| match constants.first() {
-        Some(Selector {
-            at: 0,
-            bits: 8,
-            value,
-        }) => Some(*value),
+        Some(Selector { at: 0, bits: 8, value }) => Some(*value),
         Some(_) | None => None,
     };
     let kinds: Vec<u64> = members.iter().map(kind).collect::<Option<_>>()?;

@@ -101,10 +101,7 @@ impl Emitter<'_> {
         if begun.contains(&index) {
             self.declare(s, index, "{0}");
         }
-        let head = Place {
-            ty: Ty::Struct(hawser_ir::StructId(0)),
-            ..of.clone()
-        };
+        let head = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..of.clone() };
         let head = self.target(s, &head).at.address();
         let name = s.names.take("header");
         s.out.line(&format!("hw_event *const {name} = {head};"));
@@ -158,9 +155,7 @@ impl Emitter<'_> {
             asked: Vec::new(),
         };
         visit::visit_block(&mut uses, &self.module.funcs[body.0 as usize].body);
-        let OptionUses {
-            written, mut asked, ..
-        } = uses;
+        let OptionUses { written, mut asked, .. } = uses;
         asked.sort_unstable();
         let often = asked
             .chunk_by(|a, b| a == b)
@@ -172,12 +167,7 @@ impl Emitter<'_> {
         s.header = Some(image);
         let ty = Ty::Options { list, cap };
         for tag in often {
-            let place = Place {
-                base: Base::Local,
-                offset: list_at,
-                steps: Vec::new(),
-                ty: ty.clone(),
-            };
+            let place = Place { base: Base::Local, offset: list_at, steps: Vec::new(), ty: ty.clone() };
             let mut found = self.option_at(s, &place, list, cap, tag);
             if self.is_read_by_tag(list, cap) {
                 let tags = self.seen(s, &place).member("pad").lvalue();
@@ -238,10 +228,7 @@ impl OptionUses<'_> {
 impl Visitor<'_> for OptionUses<'_> {
     fn place(&mut self, place: &Place, access: Access) {
         self.written += usize::from(access.writes() && self.concerns(place));
-        if let Some(Step {
-            index: Index::Tag(tag),
-            ..
-        }) = place.steps.first()
+        if let Some(Step { index: Index::Tag(tag), .. }) = place.steps.first()
             && self.is_list(place)
         {
             self.asked.push(*tag);

@@ -108,10 +108,7 @@ impl Emitter<'_> {
             }
             match field {
                 WireField::Bits { offset, ty, .. } => {
-                    let place = Place {
-                        ty: ty.clone(),
-                        ..self.wire_place(id, *offset)
-                    };
+                    let place = Place { ty: ty.clone(), ..self.wire_place(id, *offset) };
                     let value = wrap(&bits_at(from, *at, *bits), ty);
                     self.store(s, &place, &value);
                 }
@@ -145,13 +142,7 @@ impl Emitter<'_> {
                 self.store(s, &place, "value");
                 s.out.close("");
             }
-            WireField::Opaque {
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Opaque { offset, cap, count_at, count_ty, .. } => {
                 self.open_counted(s, id, (*count_at, count_ty), u64::from(*cap));
                 fail(s, "count > len - at", "HW_TRUNCATED");
                 if s.blueprint.is_some() && self.sparse.needs(id, field) {
@@ -162,11 +153,7 @@ impl Emitter<'_> {
                 s.out.line("at += count;");
                 s.out.close("");
             }
-            WireField::Nested {
-                blueprint,
-                offset,
-                when,
-            } => {
+            WireField::Nested { blueprint, offset, when } => {
                 let condition = when.as_ref().map_or(String::new(), |when| self.expr(s, when));
                 s.out.open(&if when.is_some() {
                     format!("if ({condition})")
@@ -178,14 +165,7 @@ impl Emitter<'_> {
                 self.call_nested(s, *blueprint, image, &argument);
                 s.out.close("");
             }
-            WireField::Repeat {
-                blueprint,
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
                 self.open_counted(s, id, (*count_at, count_ty), u64::from(*cap));
                 let list = self.wire_place(id, *offset);
                 let list = s.blueprint.is_some().then(|| self.target(s, &list).at);
@@ -207,10 +187,7 @@ impl Emitter<'_> {
 
     /// Opens a block in which `count` is what a count field holds, at most `cap`.
     fn open_counted(&mut self, s: &mut Scope, id: BlueprintId, (at, ty): (u32, &Ty), cap: u64) {
-        let place = Place {
-            ty: ty.clone(),
-            ..self.wire_place(id, at)
-        };
+        let place = Place { ty: ty.clone(), ..self.wire_place(id, at) };
         let count = self.load(s, &place);
         s.out.open("");
         s.out
@@ -291,10 +268,7 @@ impl Emitter<'_> {
         s.out.open(&head);
         for (field, expected) in fields {
             let constant = matches!(expected.kind, hawser_ir::ExprKind::Const(_));
-            let place = Place {
-                ty: field.ty.clone(),
-                ..self.wire_place(id, field.offset)
-            };
+            let place = Place { ty: field.ty.clone(), ..self.wire_place(id, field.offset) };
             let found = self.load(&mut s, &place);
             let value = self.expr(&mut s, expected);
             let value = wrap(&value, field.ty);

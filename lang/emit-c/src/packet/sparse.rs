@@ -124,11 +124,7 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     let mut needs = Own(BTreeSet::new());
     for field in blueprint.header.iter().chain(&blueprint.trailer) {
         match field {
-            WireField::Bits {
-                offset: at,
-                fill: Some(Fill::HeaderWords),
-                ..
-            }
+            WireField::Bits { offset: at, fill: Some(Fill::HeaderWords), .. }
             | WireField::Opaque { count_at: at, .. }
             | WireField::Repeat { count_at: at, .. } => {
                 needs.0.insert(*at);

@@ -208,10 +208,7 @@ fn added(module: &Module, id: OptListId) -> BTreeSet<Vec<u32>> {
 fn gather(body: &[Stmt], id: OptListId, found: &mut BTreeSet<Vec<u32>>) {
     let mut tags = Vec::new();
     for stmt in body {
-        if let StmtKind::Container {
-            op: ContainerOp::OptionAdd(list, member, _),
-            ..
-        } = &stmt.kind
+        if let StmtKind::Container { op: ContainerOp::OptionAdd(list, member, _), .. } = &stmt.kind
             && matches!(list.ty, Ty::Options { list, .. } if list == id)
         {
             tags.push(member.0);

@@ -200,10 +200,7 @@ impl Emitter<'_> {
             }
             Some(Fill::HeaderWords) => format!("(facts.header + {}) / {WORD}", WORD - 1),
             Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }) | None => {
-                let place = hawser_ir::Place {
-                    ty: field.ty.clone(),
-                    ..self.wire_place(id, field.offset)
-                };
+                let place = hawser_ir::Place { ty: field.ty.clone(), ..self.wire_place(id, field.offset) };
                 let value = self.load(s, &place);
                 format!("(uint64_t){}", paren(&value))
             }
@@ -217,13 +214,7 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 s.out.line(&format!("hw_varint_put(out, {value});"));
             }
-            WireField::Opaque {
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Opaque { offset, cap, count_at, count_ty, .. } => {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 let place = self.wire_place(id, *offset);
                 let from = self.seen_address(s, &place);
@@ -233,11 +224,7 @@ impl Emitter<'_> {
                     .line(&format!("if (p)\n        memcpy(p, {from}, {count});"));
                 s.out.close("");
             }
-            WireField::Nested {
-                blueprint,
-                offset,
-                when,
-            } => {
+            WireField::Nested { blueprint, offset, when } => {
                 let condition = when.as_ref().map(|when| self.expr(s, when));
                 let place = self.wire_place(id, *offset);
                 let argument = self.inner_image(s, &place);
@@ -249,14 +236,7 @@ impl Emitter<'_> {
                 ));
                 s.out.close("");
             }
-            WireField::Repeat {
-                blueprint,
-                offset,
-                cap,
-                count_at,
-                count_ty,
-                ..
-            } => {
+            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 let list = self.wire_place(id, *offset);
                 let element = self.target(s, &list).at.member("items[i]").address();

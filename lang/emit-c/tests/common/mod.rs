@@ -58,11 +58,7 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
     let object = folder.join(format!("{name}.so"));
     let emitted = emit(
         module,
-        &Options {
-            marks: Marks::Comments,
-            loadable: false,
-            ..Options::default()
-        },
+        &Options { marks: Marks::Comments, loadable: false, ..Options::default() },
     );
     std::fs::write(&source, &emitted.c).expect("the folder can be written");
     let out = Command::new("cc")
@@ -85,13 +81,7 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
         function.expect("the table's function is exported")()
     };
     // SAFETY: the table is static data of the library, which lives as long as `Compiled`.
-    let abi::RawProgram {
-        react,
-        parse,
-        build,
-        coalesce,
-        ..
-    } = unsafe { &*table };
+    let abi::RawProgram { react, parse, build, coalesce, .. } = unsafe { &*table };
     Compiled {
         react: *react,
         parse: *parse,
@@ -135,11 +125,7 @@ impl Compiled {
         let start: *mut u8 = out.as_mut_ptr().cast();
         // SAFETY: `out` has `room` bytes.
         let end = unsafe { start.add(room) };
-        let mut records = Records {
-            at: start,
-            end,
-            wanted,
-        };
+        let mut records = Records { at: start, end, wanted };
         let event = world.event.as_mut_ptr().cast();
         // SAFETY: every region is as large as the module says, aligned, and alive during the call.
         let outcome = unsafe { (self.react)(params.as_ptr(), event, &memory, &mut records) };

@@ -78,14 +78,8 @@ fn helper(plan: &mut Plan, rng: &mut Rng, number: usize, level: u32, pure_: bool
     let gives = result.as_ref().map_or("void".to_owned(), |ty| plan.written(ty));
     let name = format!("helper{number}");
     plan.line(format!("{gives} {name}({}) {{\n{lines}\n}}", written.join(", ")));
-    plan.helpers.push(Helper {
-        name,
-        params,
-        result,
-        level,
-        pure_,
-        light,
-    });
+    plan.helpers
+        .push(Helper { name, params, result, level, pure_, light });
 }
 
 /// Which keyed context a processor asks for.

@@ -7,12 +7,7 @@ use super::types::{ICMP, NET, OP, Type};
 use crate::rng::Rng;
 
 fn rules() -> Rules {
-    Rules {
-        function: true,
-        no_effects: true,
-        level: 3,
-        ..Rules::default()
-    }
+    Rules { function: true, no_effects: true, level: 3, ..Rules::default() }
 }
 
 /// A parser for each source, and `deploy`.

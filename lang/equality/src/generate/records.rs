@@ -198,12 +198,7 @@ fn declare(
         text += &format!("    {} {}{value};\n", plan.written(&field.ty), field.name);
     }
     plan.line(format!("{text}}}"));
-    plan.add(Record {
-        name: name.to_owned(),
-        kind,
-        fields,
-        timers: Vec::new(),
-    })
+    plan.add(Record { name: name.to_owned(), kind, fields, timers: Vec::new() })
 }
 
 /// All structures but that of notices.
@@ -250,11 +245,8 @@ pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
         .map(|(i, ty)| format!("{} a{i}", plan.written(ty)))
         .collect();
     plan.line(format!("extern instr_t outside({}) -> ev3;", written.join(", ")));
-    plan.externs.push(Extern {
-        name: "outside".to_owned(),
-        params,
-        answer: "ev3".to_owned(),
-    });
+    plan.externs
+        .push(Extern { name: "outside".to_owned(), params, answer: "ev3".to_owned() });
 }
 
 /// Two keyed contexts, a global one, and the scratchpad.
@@ -311,12 +303,8 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         if !added.is_empty() {
             plan.line(format!("extend context ctx{i} {{\n{added}}}"));
         }
-        let record = plan.add(Record {
-            name: format!("ctx{i}"),
-            kind: Kind::Context,
-            fields: declared,
-            timers,
-        });
+        let record =
+            plan.add(Record { name: format!("ctx{i}"), kind: Kind::Context, fields: declared, timers });
         if global {
             plan.globals.push(record)
         } else {

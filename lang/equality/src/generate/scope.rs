@@ -15,11 +15,7 @@ pub(super) struct Var {
 
 impl Var {
     pub(super) fn new(path: impl Into<String>, ty: Type, writable: bool) -> Var {
-        Var {
-            path: path.into(),
-            ty,
-            writable,
-        }
+        Var { path: path.into(), ty, writable }
     }
 }
 

@@ -131,10 +131,7 @@ pub(super) struct Field {
 
 impl Field {
     pub(super) fn new(name: impl Into<String>, ty: Type) -> Field {
-        Field {
-            name: name.into(),
-            ty,
-        }
+        Field { name: name.into(), ty }
     }
 }
 

@@ -135,12 +135,7 @@ impl Header {
 
     fn finish(self, plan: &mut Plan, kind: Kind) -> usize {
         plan.line(format!("{}}}", self.text));
-        plan.add(Record {
-            name: self.name,
-            kind,
-            fields: self.fields,
-            timers: Vec::new(),
-        })
+        plan.add(Record { name: self.name, kind, fields: self.fields, timers: Vec::new() })
     }
 }
 
@@ -218,10 +213,7 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
     let fits = header.bytes <= 60;
     if fits {
         let record = header.finish(plan, Kind::Blueprint);
-        plan.blueprints.push(Blueprint {
-            record,
-            rules: Vec::new(),
-        });
+        plan.blueprints.push(Blueprint { record, rules: Vec::new() });
     } else {
         // Too long for its length field: a shorter one instead.
         let mut short = Header::new("pkt_bp", "seg");
@@ -234,20 +226,12 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
             .text
             .replace(&format!("off * 4 - {}", header.bytes), "off * 4 - 4");
         let record = short.finish(plan, Kind::Blueprint);
-        plan.blueprints.push(Blueprint {
-            record,
-            rules: Vec::new(),
-        });
+        plan.blueprints.push(Blueprint { record, rules: Vec::new() });
     }
 }
 
 fn option(plan: &mut Plan, name: &str, fields: Vec<Field>) -> usize {
-    plan.add(Record {
-        name: name.to_owned(),
-        kind: Kind::Opt,
-        fields,
-        timers: Vec::new(),
-    })
+    plan.add(Record { name: name.to_owned(), kind: Kind::Opt, fields, timers: Vec::new() })
 }
 
 /// A header that is all frames: chosen by their type, of any length, with repetition.
@@ -278,17 +262,13 @@ fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
     plan.line(format!(
         "opt_list opts{list} {{ uint32 type_select = {select}; list<union{list}, {cap}> all; }}"
     ));
-    plan.options.push(Options {
-        members: vec![members[2], members[0], members[1]],
-    });
+    plan.options
+        .push(Options { members: vec![members[2], members[0], members[1]] });
     let mut header = Header::new("pkt_bp", "quick");
     header.body(plan, rng, 2, false);
     header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
     let record = header.finish(plan, Kind::Blueprint);
-    plan.blueprints.push(Blueprint {
-        record,
-        rules: Vec::new(),
-    });
+    plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
 /// A header with parts that are there or not, repetition, lengths, and payload.
@@ -320,10 +300,7 @@ fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
     header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
     header.add("data", Type::Data, 0, "data_t data");
     let record = header.finish(plan, Kind::Blueprint);
-    plan.blueprints.push(Blueprint {
-        record,
-        rules: Vec::new(),
-    });
+    plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
 /// A header with a CRC and a trailer, with payload or without.
@@ -347,10 +324,7 @@ fn trailed(plan: &mut Plan, rng: &mut Rng) {
         header.add("crc", Type::Uint(32), 32, &format!("crc32_t crc over ({mask})"));
     }
     let record = header.finish(plan, Kind::Blueprint);
-    plan.blueprints.push(Blueprint {
-        record,
-        rules: Vec::new(),
-    });
+    plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
 /// Segmentation rules of a blueprint, for different fields.
@@ -386,21 +360,15 @@ fn rules(plan: &mut Plan, rng: &mut Rng, blueprint: usize) {
             field.name,
             values.join(", ")
         ));
-        plan.blueprints[blueprint].rules.push(Rule {
-            name: rule,
-            args,
-            ty: field.ty.clone(),
-        });
+        plan.blueprints[blueprint]
+            .rules
+            .push(Rule { name: rule, args, ty: field.ty.clone() });
     }
 }
 
 /// Whether a later header replaces an earlier one.
 fn coalesce(plan: &mut Plan, rng: &mut Rng, blueprint: &Blueprint) {
-    let rules = Rules {
-        function: true,
-        no_effects: true,
-        ..Rules::default()
-    };
+    let rules = Rules { function: true, no_effects: true, ..Rules::default() };
     let mut body = Body::new(plan, rng, rules);
     for name in ["a", "b"] {
         body.know(Var::new(name, Type::Record(blueprint.record), false));

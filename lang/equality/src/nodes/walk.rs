@@ -14,11 +14,7 @@ use crate::coverage::Coverage;
 
 /// Counts a whole program's tables, and the functions that `ran` and what they call.
 pub fn count(module: &Module, ran: &BTreeSet<FuncId>, coverage: &mut Coverage) {
-    let mut walk = Walk {
-        module,
-        coverage,
-        seen: BTreeSet::new(),
-    };
+    let mut walk = Walk { module, coverage, seen: BTreeSet::new() };
     ran.iter().for_each(|func| walk.function(*func));
     walk.tables();
 }

@@ -71,11 +71,7 @@ fn pseudo_headers() {
     );
 
     let (src_ip, dst_ip) = ([0x20; 16], [0xfe; 16]);
-    let v6 = hawser_ir::abi::Net {
-        src_ip,
-        dst_ip,
-        ..NET_ZERO
-    };
+    let v6 = hawser_ir::abi::Net { src_ip, dst_ip, ..NET_ZERO };
     let spelled = [&src_ip[..], &dst_ip, &[0, 1, 0x12, 0x34], &[0, 0, 0, 17]].concat();
     assert_eq!(
         pseudo_header(&v6, 17, 0x1_1234).complement(),

@@ -17,11 +17,7 @@ impl List {
     /// The list of a type at a location; `None` for a type that is none.
     pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
         let (items, cap) = ty.items()?;
-        Some(List {
-            at,
-            cap,
-            stride: layout.item_stride(items) as usize,
-        })
+        Some(List { at, cap, stride: layout.item_stride(items) as usize })
     }
 
     /// Elements in it.

@@ -26,11 +26,7 @@ impl Window {
         let Ty::Window { runs, elem } = ty else {
             return None;
         };
-        Some(Window {
-            at,
-            cap: *runs as usize,
-            shape: Shape::of(elem),
-        })
+        Some(Window { at, cap: *runs as usize, shape: Shape::of(elem) })
     }
 
     /// The lowest position that exists.
@@ -187,11 +183,7 @@ impl Window {
     }
 
     fn raw(&self, value: u64) -> u64 {
-        Shape {
-            signed: false,
-            ..self.shape
-        }
-        .fit(value)
+        Shape { signed: false, ..self.shape }.fit(value)
     }
 
     /// A non-empty range as distances; `None` when nothing of it is at or above the head.

@@ -16,47 +16,27 @@ pub(crate) fn uint(bits: u8) -> Ty {
 }
 
 pub(crate) fn constant(value: u64, ty: Ty) -> Expr {
-    Expr {
-        ty,
-        kind: ExprKind::Const(value),
-    }
+    Expr { ty, kind: ExprKind::Const(value) }
 }
 
 pub(crate) fn place(base: Base, offset: u32, ty: Ty) -> Place {
-    Place {
-        base,
-        offset,
-        steps: Vec::new(),
-        ty,
-    }
+    Place { base, offset, steps: Vec::new(), ty }
 }
 
 pub(crate) fn load(place: Place) -> Expr {
-    Expr {
-        ty: place.ty.clone(),
-        kind: ExprKind::Load(place),
-    }
+    Expr { ty: place.ty.clone(), kind: ExprKind::Load(place) }
 }
 
 pub(crate) fn binary(op: BinOp, a: Expr, b: Expr) -> Expr {
-    Expr {
-        ty: a.ty.clone(),
-        kind: ExprKind::Binary(op, Box::new(a), Box::new(b)),
-    }
+    Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)) }
 }
 
 pub(crate) fn compare(op: CmpOp, a: Expr, b: Expr) -> Expr {
-    Expr {
-        ty: Ty::Bool,
-        kind: ExprKind::Compare(op, Box::new(a), Box::new(b)),
-    }
+    Expr { ty: Ty::Bool, kind: ExprKind::Compare(op, Box::new(a), Box::new(b)) }
 }
 
 pub(crate) fn stmt(kind: StmtKind) -> Stmt {
-    Stmt {
-        span: Span::default(),
-        kind,
-    }
+    Stmt { span: Span::default(), kind }
 }
 
 /// Lays a structure out and gives its index.
@@ -80,16 +60,8 @@ pub(crate) fn structure_with(
         access: Access::default(),
     };
     let mut fields: Vec<Field> = fields.iter().map(field).collect();
-    let size = Layout {
-        structs: &module.structs,
-        member_size,
-    }
-    .place(header as u32, &mut fields);
-    module.structs.push(Struct {
-        name: name.into(),
-        fields,
-        size,
-    });
+    let size = Layout { structs: &module.structs, member_size }.place(header as u32, &mut fields);
+    module.structs.push(Struct { name: name.into(), fields, size });
     StructId(module.structs.len() as u32 - 1)
 }
 
@@ -114,10 +86,7 @@ pub(crate) fn function(
 ) -> FuncId {
     let params = refs
         .iter()
-        .map(|ty| FuncParam::Ref {
-            name: "p".into(),
-            ty: ty.clone(),
-        })
+        .map(|ty| FuncParam::Ref { name: "p".into(), ty: ty.clone() })
         .collect();
     module.funcs.push(Func {
         name: name.into(),
@@ -134,13 +103,7 @@ pub(crate) fn function(
 /// A field on the wire of the same name and type as in memory.
 pub(crate) fn wire(module: &Module, id: StructId, name: &str, bits: u8, fill: Option<Fill>) -> WireField {
     let Place { offset, ty, .. } = field(module, id, Base::Blueprint, name);
-    WireField::Bits {
-        name: name.into(),
-        offset,
-        ty,
-        bits,
-        fill,
-    }
+    WireField::Bits { name: name.into(), offset, ty, bits, fill }
 }
 
 fn option(module: &mut Module, name: &str, fields: &[(&str, u8, Option<u64>)]) -> OptKind {
@@ -195,10 +158,7 @@ pub(crate) struct Tcp {
 /// RFC 9293's header and options, an event that holds the parsed image, and a context with a
 /// timer. Parser 0 takes packets of protocol 6; there is no chain yet.
 pub(crate) fn tcp() -> Tcp {
-    let mut module = Module {
-        name: "tcp".into(),
-        ..Module::default()
-    };
+    let mut module = Module { name: "tcp".into(), ..Module::default() };
     let members = vec![
         option(&mut module, "end", &[("kind", 8, Some(0))]),
         option(&mut module, "nop", &[("kind", 8, Some(1))]),
@@ -247,10 +207,7 @@ pub(crate) fn tcp() -> Tcp {
         &[largest],
     );
     let off = load(field(&module, header, Base::Blueprint, "off"));
-    let words = Expr {
-        ty: uint(32),
-        kind: ExprKind::Cast(Box::new(off)),
-    };
+    let words = Expr { ty: uint(32), kind: ExprKind::Cast(Box::new(off)) };
     let bytes = binary(BinOp::Mul, words, constant(4, uint(32)));
     module.opt_lists.push(OptList {
         name: "options".into(),
@@ -279,11 +236,7 @@ pub(crate) fn tcp() -> Tcp {
             Some(Fill::Checksum16 { pseudo: true }),
         ),
         plain("urgent", 16),
-        WireField::Options {
-            list,
-            offset: opts,
-            cap: OPTIONS,
-        },
+        WireField::Options { list, offset: opts, cap: OPTIONS },
     ];
     let blueprint = BlueprintId(module.blueprints.len() as u32);
     let data_at = Some(field(&module, header, Base::Blueprint, "data").offset);
@@ -304,11 +257,9 @@ pub(crate) fn tcp() -> Tcp {
         &[("header", Ty::Struct(header)), ("left", uint(32))],
         &[largest],
     );
-    module.events.push(Event {
-        name: "tcp_seg".into(),
-        kind: EventKind::Net,
-        body: event,
-    });
+    module
+        .events
+        .push(Event { name: "tcp_seg".into(), kind: EventKind::Net, body: event });
     module.chains.push(Chain {
         processors: Vec::new(),
         bounds: Bounds::default(),
@@ -316,30 +267,17 @@ pub(crate) fn tcp() -> Tcp {
         globals: Vec::new(),
     });
     let image = field(&module, event, Base::Local, "header");
-    let left = Expr {
-        ty: uint(64),
-        kind: ExprKind::Wire(WireFact::DataLen),
-    };
+    let left = Expr { ty: uint(64), kind: ExprKind::Wire(WireFact::DataLen) };
     let parse = vec![
-        StmtKind::Extract {
-            blueprint,
-            dst: image,
-            ok: None,
-        },
+        StmtKind::Extract { blueprint, dst: image, ok: None },
         StmtKind::Store(field(&module, event, Base::Local, "left"), left),
-        StmtKind::PushEvent {
-            event: EventId(0),
-            from: place(Base::Local, 0, Ty::Struct(event)),
-        },
+        StmtKind::PushEvent { event: EventId(0), from: place(Base::Local, 0, Ty::Struct(event)) },
     ];
     let frame = module.structure(event).size;
     let func = function(&mut module, "parse", frame, &[], parse);
-    module.parsers.push(Parser {
-        source: Source::Ip(6),
-        func,
-        max_events: 1,
-        steps: 0,
-    });
+    module
+        .parsers
+        .push(Parser { source: Source::Ip(6), func, max_events: 1, steps: 0 });
 
     let context = structure(
         &mut module,
@@ -351,13 +289,7 @@ pub(crate) fn tcp() -> Tcp {
             ("una", Ty::Seq { bits: 32 }),
         ],
     );
-    Tcp {
-        module,
-        header,
-        event,
-        context,
-        blueprint,
-    }
+    Tcp { module, header, event, context, blueprint }
 }
 
 /// An interpreter of a module with the defaults of its params.
@@ -393,11 +325,7 @@ pub(crate) fn packet<'a>(net: &'a Net, head: &'a [u8], tail: &'a [u8]) -> Packet
 /// A number of an image by its field's name.
 pub(crate) fn number(module: &Module, id: StructId, image: &[u8], name: &str) -> u64 {
     let Place { offset, ty, .. } = field(module, id, Base::Local, name);
-    let size = Layout {
-        structs: &[],
-        member_size: &[],
-    }
-    .size(&ty) as usize;
+    let size = Layout { structs: &[], member_size: &[] }.size(&ty) as usize;
     let mut bytes = [0; 8];
     bytes[..size].copy_from_slice(&image[offset as usize..offset as usize + size]);
     u64::from_ne_bytes(bytes)
@@ -406,11 +334,7 @@ pub(crate) fn number(module: &Module, id: StructId, image: &[u8], name: &str) ->
 /// Sets a number of an image by its field's name.
 pub(crate) fn set_number(module: &Module, id: StructId, image: &mut [u8], name: &str, value: u64) {
     let Place { offset, ty, .. } = field(module, id, Base::Local, name);
-    let size = Layout {
-        structs: &[],
-        member_size: &[],
-    }
-    .size(&ty) as usize;
+    let size = Layout { structs: &[], member_size: &[] }.size(&ty) as usize;
     image[offset as usize..offset as usize + size].copy_from_slice(&value.to_ne_bytes()[..size]);
 }
 

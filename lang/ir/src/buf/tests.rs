@@ -8,10 +8,7 @@ use crate::abi::{Id, TimerRec};
 /// An event of `size` bytes whose bytes behind the header are `fill`.
 fn event(number: u16, size: usize, fill: u8) -> Vec<u8> {
     let mut bytes = vec![fill; size];
-    let header = EventHeader {
-        event: number,
-        ..EventHeader::zeroed()
-    };
+    let header = EventHeader { event: number, ..EventHeader::zeroed() };
     set_event_header(&mut bytes, &header);
     bytes
 }
@@ -76,11 +73,7 @@ fn malformed_events_are_rejected_and_leave_the_buffer_empty() {
 
 #[test]
 fn records_written_in_place_are_the_records_pushed() {
-    let timer = TimerRec {
-        deadline: 5,
-        timer: 2,
-        ..TimerRec::zeroed()
-    };
+    let timer = TimerRec { deadline: 5, timer: 2, ..TimerRec::zeroed() };
     let mut pushed = RecordBuf::default();
     pushed.push(RecordKind::TimerStart, 0, &timer, &[]);
     pushed.push(RecordKind::Signal, 1, &Id::NONE, &[1, 2, 3]);
@@ -102,12 +95,7 @@ fn padding_is_zero_whatever_the_room_held_before() {
 
 #[test]
 fn malformed_records_are_rejected_and_leave_the_buffer_empty() {
-    let record = |kind, len| RecordHeader {
-        kind,
-        on: 0,
-        global: 0,
-        len,
-    };
+    let record = |kind, len| RecordHeader { kind, on: 0, global: 0, len };
     for (header, len) in [
         (record(0, 16), 16),  // no kind
         (record(99, 16), 16), // an unknown kind

@@ -449,12 +449,8 @@ impl Layout<'_, '_> {
             let head = at > 0
                 && (self.pieces[at - 1].is(TokenKind::Keyword(Keyword::If))
                     || self.pieces[at - 1].is(TokenKind::Keyword(Keyword::For)));
-            self.brackets.push(Bracket {
-                hanging,
-                indent: line_indent,
-                column,
-                head,
-            });
+            self.brackets
+                .push(Bracket { hanging, indent: line_indent, column, head });
         } else if piece.closes() && self.brackets.pop().is_some_and(|bracket| bracket.head) {
             self.head_ended(at);
         }

@@ -79,13 +79,7 @@ impl Parser<'_> {
         if parts >= MAX_HEIGHT {
             return Err(self.too_deep());
         }
-        Ok(Tree {
-            expr: Expr {
-                span: self.since(start),
-                kind,
-            },
-            height: parts + 1,
-        })
+        Ok(Tree { expr: Expr { span: self.since(start), kind }, height: parts + 1 })
     }
 
     /// Operators at least as strong as `weakest`, grouped to the left.
@@ -111,14 +105,7 @@ impl Parser<'_> {
     fn operator(&self) -> Option<Operator> {
         let token = self.token();
         let joined = |next: Token| next.start == token.end;
-        let plain = |op, strength| {
-            Some(Operator {
-                op,
-                strength,
-                tokens: 1,
-                slip: Slip::None,
-            })
-        };
+        let plain = |op, strength| Some(Operator { op, strength, tokens: 1, slip: Slip::None });
         match token.kind {
             TokenKind::OrOr => plain(BinOp::Or, OR),
             TokenKind::AndAnd => plain(BinOp::And, 2),
@@ -131,12 +118,9 @@ impl Parser<'_> {
             TokenKind::LessEq => plain(BinOp::Le, 7),
             TokenKind::GreaterEq => plain(BinOp::Ge, 7),
             TokenKind::Greater => match self.peek(1) {
-                next if next.kind == TokenKind::Greater && joined(next) => Some(Operator {
-                    op: BinOp::Shr,
-                    strength: SHIFT,
-                    tokens: 2,
-                    slip: Slip::None,
-                }),
+                next if next.kind == TokenKind::Greater && joined(next) => {
+                    Some(Operator { op: BinOp::Shr, strength: SHIFT, tokens: 2, slip: Slip::None })
+                }
                 next if next.kind == TokenKind::GreaterEq && joined(next) => None, // `>>=`
                 _ => plain(BinOp::Gt, 7),
             },
@@ -146,24 +130,15 @@ impl Parser<'_> {
             TokenKind::Star => plain(BinOp::Mul, 10),
             TokenKind::Slash => plain(BinOp::Div, 10),
             TokenKind::Percent => plain(BinOp::Rem, 10),
-            TokenKind::Assign if self.conditions > 0 => Some(Operator {
-                op: BinOp::Eq,
-                strength: EQUALITY,
-                tokens: 1,
-                slip: Slip::Assign,
-            }),
-            TokenKind::Ident if self.text_of(token) == "and" => Some(Operator {
-                op: BinOp::And,
-                strength: 2,
-                tokens: 1,
-                slip: Slip::Word("&&"),
-            }),
-            TokenKind::Ident if self.text_of(token) == "or" => Some(Operator {
-                op: BinOp::Or,
-                strength: OR,
-                tokens: 1,
-                slip: Slip::Word("||"),
-            }),
+            TokenKind::Assign if self.conditions > 0 => {
+                Some(Operator { op: BinOp::Eq, strength: EQUALITY, tokens: 1, slip: Slip::Assign })
+            }
+            TokenKind::Ident if self.text_of(token) == "and" => {
+                Some(Operator { op: BinOp::And, strength: 2, tokens: 1, slip: Slip::Word("&&") })
+            }
+            TokenKind::Ident if self.text_of(token) == "or" => {
+                Some(Operator { op: BinOp::Or, strength: OR, tokens: 1, slip: Slip::Word("||") })
+            }
             _ => None,
         }
     }
@@ -284,19 +259,12 @@ impl Parser<'_> {
                 let label = p.argument_label(generates);
                 let value = p.conditional()?;
                 height = height.max(value.height);
-                Ok(CallArg {
-                    label,
-                    value: value.expr,
-                })
+                Ok(CallArg { label, value: value.expr })
             })
         })?;
         self.tree(
             start,
-            ExprKind::Call {
-                callee: callee.expr.into(),
-                types,
-                args,
-            },
+            ExprKind::Call { callee: callee.expr.into(), types, args },
             height,
         )
     }

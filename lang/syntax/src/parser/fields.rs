@@ -136,10 +136,7 @@ impl Parser<'_> {
         let start = self.advance().start;
         let expr = self.expr()?;
         self.semicolon("the invariant")?;
-        members.push(Member::Invariant {
-            expr,
-            span: self.since(start),
-        });
+        members.push(Member::Invariant { expr, span: self.since(start) });
         Ok(())
     }
 
@@ -162,11 +159,7 @@ impl Parser<'_> {
             } else {
                 None
             };
-            members.push(Member::Timer {
-                name,
-                event,
-                span: self.since(start),
-            });
+            members.push(Member::Timer { name, event, span: self.since(start) });
             if !self.eat(TokenKind::Comma) {
                 return self.semicolon("the timer");
             }

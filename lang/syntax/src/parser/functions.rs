@@ -20,14 +20,7 @@ impl Parser<'_> {
             .hint("a function without a result is `void name(…) { … }`");
         self.report(diagnostic);
         let span = self.gap();
-        self.function_named(Type {
-            span,
-            name: Ident {
-                name: "void".to_owned(),
-                span,
-            },
-            args: Vec::new(),
-        })
+        self.function_named(Type { span, name: Ident { name: "void".to_owned(), span }, args: Vec::new() })
     }
 
     fn function_named(&mut self, ret: Type) -> Parse<ItemKind> {
@@ -43,12 +36,7 @@ impl Parser<'_> {
             }
         };
         let body = self.block()?;
-        Ok(ItemKind::Func {
-            ret,
-            name,
-            params,
-            body,
-        })
+        Ok(ItemKind::Func { ret, name, params, body })
     }
 
     /// The parameters, and a look whether the body follows.
@@ -78,12 +66,7 @@ impl Parser<'_> {
             None
         };
         self.semicolon("the extern")?;
-        Ok(ItemKind::Extern {
-            ret,
-            name,
-            params,
-            answer,
-        })
+        Ok(ItemKind::Extern { ret, name, params, answer })
     }
 
     fn params(&mut self) -> Parse<Vec<Param>> {
@@ -106,11 +89,6 @@ impl Parser<'_> {
         let b = self.name("a name for the later packet")?;
         self.expect_closing(TokenKind::RightParen, open)?;
         let body = self.block()?;
-        Ok(ItemKind::Coalesce {
-            blueprint,
-            a,
-            b,
-            body,
-        })
+        Ok(ItemKind::Coalesce { blueprint, a, b, body })
     }
 }

@@ -45,10 +45,7 @@ impl Parser<'_> {
             TokenKind::Keyword(_) => return Err(self.stray_statement()),
             _ => return Err(self.unexpected("a declaration")),
         };
-        Ok(Some(Item {
-            span: self.since(start),
-            kind,
-        }))
+        Ok(Some(Item { span: self.since(start), kind }))
     }
 
     /// The declaration that this word begins; the word itself is the next token.
@@ -65,10 +62,7 @@ impl Parser<'_> {
             Keyword::Event => self.event(),
             Keyword::Context => {
                 let name = self.name("the context's name")?;
-                Ok(ItemKind::Context {
-                    name,
-                    members: self.members()?,
-                })
+                Ok(ItemKind::Context { name, members: self.members()? })
             }
             Keyword::Scratchpad => self.scratchpad(),
             Keyword::Signal => self.with_fields("signal", |name, fields| ItemKind::Signal { name, fields }),
@@ -117,10 +111,7 @@ impl Parser<'_> {
         }
         let path = self.text_of(token).trim_matches('"').to_owned();
         self.semicolon("the import")?;
-        Ok(ItemKind::Import {
-            path,
-            path_span: self.span_of(token),
-        })
+        Ok(ItemKind::Import { path, path_span: self.span_of(token) })
     }
 
     /// `T NAME = e;`
@@ -154,12 +145,7 @@ impl Parser<'_> {
             Self::expr,
         )?;
         self.semicolon("the table")?;
-        Ok(ItemKind::Table {
-            ty,
-            name,
-            size,
-            values,
-        })
+        Ok(ItemKind::Table { ty, name, size, values })
     }
 
     /// `= e;`
@@ -225,16 +211,9 @@ impl Parser<'_> {
             let kind = if self.is(TokenKind::Ident) && self.peek(1).kind == TokenKind::LeftBrace {
                 self.ident()
             } else {
-                Ident {
-                    name: "EVENT".to_owned(),
-                    span: name.span,
-                }
+                Ident { name: "EVENT".to_owned(), span: name.span }
             };
-            return Ok(ItemKind::Event {
-                name,
-                kind,
-                fields: self.fields()?,
-            });
+            return Ok(ItemKind::Event { name, kind, fields: self.fields()? });
         }
         self.mark(Role::Spaced);
         self.advance();
@@ -243,11 +222,7 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::Event) => self.ident(),
             _ => self.name("the event's kind")?,
         };
-        Ok(ItemKind::Event {
-            name,
-            kind,
-            fields: self.fields()?,
-        })
+        Ok(ItemKind::Event { name, kind, fields: self.fields()? })
     }
 
     /// `scratchpad { … }`, `scratchpad_t name { … }`
@@ -257,10 +232,7 @@ impl Parser<'_> {
         } else {
             Some(self.name("the scratchpad's name")?)
         };
-        Ok(ItemKind::Scratchpad {
-            name,
-            members: self.members()?,
-        })
+        Ok(ItemKind::Scratchpad { name, members: self.members()? })
     }
 
     /// Whether `extend context …` begins here; elsewhere the word is an ordinary name.

@@ -34,27 +34,16 @@ pub const MAX_HEIGHT: u32 = 256;
 #[must_use]
 pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     if text.len() > MAX_TEXT_BYTES {
-        let diagnostic = Diagnostic::error(
-            "E0007",
-            Span {
-                file,
-                start: 0,
-                end: 0,
-            },
-            "the file is too large",
-        )
-        .label(format!("the limit is {MAX_TEXT_BYTES} bytes"))
-        .hint("divide it, and join the parts by `import`");
+        let diagnostic = Diagnostic::error("E0007", Span { file, start: 0, end: 0 }, "the file is too large")
+            .label(format!("the limit is {MAX_TEXT_BYTES} bytes"))
+            .hint("divide it, and join the parts by `import`");
         return (File::default(), vec![diagnostic]);
     }
     let mut lexed = lex(text, file);
     let lexical = std::mem::take(&mut lexed.diagnostics);
     let (items, _, diagnostics) = parse_tokens(text, file, &lexed, lexical);
     (
-        File {
-            items,
-            citations: citations(text, &lexed.comments, file),
-        },
+        File { items, citations: citations(text, &lexed.comments, file) },
         diagnostics,
     )
 }
@@ -120,11 +109,7 @@ fn citations(text: &str, comments: &[Comment], file: u32) -> Vec<(String, Span)>
             .strip_prefix("//=")?;
         Some((
             cited.trim().to_owned(),
-            Span {
-                file,
-                start: comment.start,
-                end: comment.end,
-            },
+            Span { file, start: comment.start, end: comment.end },
         ))
     };
     comments.iter().filter_map(citation).collect()
@@ -138,11 +123,7 @@ fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnos
         diagnostics.push(
             Diagnostic::error(
                 "E0100",
-                Span {
-                    file,
-                    start: end,
-                    end,
-                },
+                Span { file, start: end, end },
                 "too many errors in this file",
             )
             .label("the rest is not shown")
@@ -282,11 +263,7 @@ impl<'a> Parser<'a> {
     }
 
     fn span_of(&self, token: Token) -> Span {
-        Span {
-            file: self.file,
-            start: token.start,
-            end: token.end,
-        }
+        Span { file: self.file, start: token.start, end: token.end }
     }
 
     /// The end of the token before the next one.
@@ -296,20 +273,12 @@ impl<'a> Parser<'a> {
 
     /// From a first byte to the end of what was consumed.
     fn since(&self, start: u32) -> Span {
-        Span {
-            file: self.file,
-            start,
-            end: self.end().max(start),
-        }
+        Span { file: self.file, start, end: self.end().max(start) }
     }
 
     /// Where something is missing: right after what was consumed.
     fn gap(&self) -> Span {
-        Span {
-            file: self.file,
-            start: self.end(),
-            end: self.end(),
-        }
+        Span { file: self.file, start: self.end(), end: self.end() }
     }
 
     /// Whether a line ends between what was consumed and the next token.
@@ -460,10 +429,7 @@ impl<'a> Parser<'a> {
     /// The next token as a name, whatever it is.
     fn ident(&mut self) -> Ident {
         let token = self.advance();
-        Ident {
-            name: self.text_of(token).to_owned(),
-            span: self.span_of(token),
-        }
+        Ident { name: self.text_of(token).to_owned(), span: self.span_of(token) }
     }
 
     fn keyword_as_name(&mut self, word: Keyword) {

@@ -14,10 +14,7 @@ impl Parser<'_> {
             stmts.push(self.statement());
         }
         self.close_braces(open);
-        Ok(Block {
-            span: self.since(open.start),
-            stmts,
-        })
+        Ok(Block { span: self.since(open.start), stmts })
     }
 
     /// A statement; one that fails is skipped and stands as [`StmtKind::Error`].
@@ -31,10 +28,7 @@ impl Parser<'_> {
                 StmtKind::Error
             }
         };
-        Stmt {
-            span: self.since(start),
-            kind,
-        }
+        Stmt { span: self.since(start), kind }
     }
 
     fn statement_kind(&mut self) -> Parse<StmtKind> {
@@ -122,25 +116,14 @@ impl Parser<'_> {
                 if !self.skip_to_body(before) {
                     return Err(reported);
                 }
-                Expr {
-                    span: self.since(start),
-                    kind: ExprKind::Error,
-                }
+                Expr { span: self.since(start), kind: ExprKind::Error }
             }
         };
         let then = self.body();
         if !self.eat(TokenKind::Keyword(Keyword::Else)) {
-            return Ok(StmtKind::If {
-                cond,
-                then,
-                otherwise: None,
-            });
+            return Ok(StmtKind::If { cond, then, otherwise: None });
         }
-        Ok(StmtKind::If {
-            cond,
-            then,
-            otherwise: Some(self.statement().into()),
-        })
+        Ok(StmtKind::If { cond, then, otherwise: Some(self.statement().into()) })
     }
 
     /// A block, or a single statement as one. A block is no level of its own: its `if` is one.
@@ -151,10 +134,7 @@ impl Parser<'_> {
             return block;
         }
         let stmt = self.statement();
-        Block {
-            span: stmt.span,
-            stmts: vec![stmt],
-        }
+        Block { span: stmt.span, stmts: vec![stmt] }
     }
 
     fn for_(&mut self) -> Parse<StmtKind> {
@@ -173,19 +153,8 @@ impl Parser<'_> {
         let ForHeader { var, over, to, max } = header;
         let body = self.body();
         Ok(match to {
-            Some(to) => StmtKind::ForRange {
-                var,
-                from: over,
-                to,
-                max,
-                body,
-            },
-            None => StmtKind::ForEach {
-                var,
-                list: over,
-                max,
-                body,
-            },
+            Some(to) => StmtKind::ForRange { var, from: over, to, max, body },
+            None => StmtKind::ForEach { var, list: over, max, body },
         })
     }
 

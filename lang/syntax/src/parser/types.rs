@@ -17,11 +17,7 @@ impl Parser<'_> {
         } else {
             Vec::new()
         };
-        Ok(Type {
-            span: self.since(start),
-            name,
-            args,
-        })
+        Ok(Type { span: self.since(start), name, args })
     }
 
     /// `<…>`

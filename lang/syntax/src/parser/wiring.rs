@@ -31,13 +31,7 @@ impl Parser<'_> {
             self.report(diagnostic);
         }
         self.semicolon("the rule")?;
-        Ok(ItemKind::SegRule {
-            name,
-            params,
-            blueprint,
-            field,
-            values,
-        })
+        Ok(ItemKind::SegRule { name, params, blueprint, field, values })
     }
 
     /// `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };`
@@ -54,12 +48,7 @@ impl Parser<'_> {
         };
         let queues = self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, queue)?;
         self.semicolon("the scheduler")?;
-        Ok(ItemKind::Sched {
-            name,
-            policy,
-            args,
-            queues,
-        })
+        Ok(ItemKind::Sched { name, policy, args, queues })
     }
 
     fn optional_args(&mut self) -> Parse<Vec<Expr>> {
@@ -104,11 +93,7 @@ impl Parser<'_> {
             TokenKind::RightBrace,
             Self::listed,
         )?;
-        Ok(DispatchEntry {
-            is_chain,
-            name,
-            processors,
-        })
+        Ok(DispatchEntry { is_chain, name, processors })
     }
 
     /// `cubic`, `cubic(primary)`
@@ -143,11 +128,7 @@ impl Parser<'_> {
         self.advance();
         let anchor = self.name("a processor's name")?;
         self.semicolon("the attachment")?;
-        Ok(ItemKind::Attach {
-            processor,
-            side,
-            anchor,
-        })
+        Ok(ItemKind::Attach { processor, side, anchor })
     }
 
     /// `->` or `=` is missing, or another sign stands there; the list still follows.

@@ -92,12 +92,7 @@ impl Listener {
     pub fn sctp(addresses: &[IpAddr], port: u16) -> io::Result<Listener> {
         let (sender, incoming) = mpsc::channel(MAX_WAITING);
         let (address, tasks) = sctp::open(addresses, port, sender)?;
-        Ok(Listener {
-            incoming,
-            address,
-            _tasks: tasks,
-            is_secure: false,
-        })
+        Ok(Listener { incoming, address, _tasks: tasks, is_secure: false })
     }
 
     /// Its address; of several the first.
@@ -114,10 +109,7 @@ impl Listener {
         } else {
             Security::None
         };
-        Features {
-            security,
-            ..Features::STREAM
-        }
+        Features { security, ..Features::STREAM }
     }
 
     /// The next connection; none when the listener has failed for good.

@@ -58,9 +58,7 @@ async fn accept(listener: TcpListener, incoming: mpsc::Sender<Incoming>) {
                 // Without it small messages wait; a socket that refuses is served all the same.
                 let _ = stream.set_nodelay(true);
                 if incoming
-                    .send(Incoming {
-                        stream: Box::new(stream),
-                    })
+                    .send(Incoming { stream: Box::new(stream) })
                     .await
                     .is_err()
                 {

@@ -48,15 +48,10 @@ fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Resul
             interface: options.interface.clone(),
             ..TcpOptions::default()
         };
-        let mut server = Server::open(ServerConfig {
-            tls: Some(Arc::clone(tls)),
-            ..ServerConfig::default()
-        })?;
+        let mut server =
+            Server::open(ServerConfig { tls: Some(Arc::clone(tls)), ..ServerConfig::default() })?;
         server.listen_tcp_any(options.address, tcp)?;
-        let quic = QuicOptions {
-            interface: options.interface.clone(),
-            ..QuicOptions::default()
-        };
+        let quic = QuicOptions { interface: options.interface.clone(), ..QuicOptions::default() };
         match server.listen_quic_streams(server.addresses()[0].1, quic) {
             Ok(()) => return Ok(server),
             Err(error) => last = Some(error),
@@ -75,9 +70,7 @@ async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
             () = incoming.closed() => return,
         };
         match connection {
-            Ok(Connection::Plain(stream)) => place.send(Incoming {
-                stream: Box::new(stream),
-            }),
+            Ok(Connection::Plain(stream)) => place.send(Incoming { stream: Box::new(stream) }),
             Ok(Connection::Session(session)) => {
                 let peer = session
                     .paths()

@@ -79,15 +79,8 @@ pub struct FileError {
 
 impl FileError {
     fn new(file: &Path, message: impl Into<String>) -> Self {
-        let diagnostic = Diagnostic {
-            path: String::new(),
-            message: message.into(),
-            hint: None,
-        };
-        Self {
-            file: file.into(),
-            diagnostic,
-        }
+        let diagnostic = Diagnostic { path: String::new(), message: message.into(), hint: None };
+        Self { file: file.into(), diagnostic }
     }
 }
 
@@ -208,10 +201,11 @@ impl Texts {
     ) -> Result<Base, Vec<FileError>> {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let take = |file: &Path, diagnostics: Vec<Diagnostic>, to: &mut Vec<FileError>| {
-            to.extend(diagnostics.into_iter().map(|diagnostic| FileError {
-                file: file.into(),
-                diagnostic,
-            }));
+            to.extend(
+                diagnostics
+                    .into_iter()
+                    .map(|diagnostic| FileError { file: file.into(), diagnostic }),
+            );
         };
         let mut pib = Pib::default();
         let mut seen: BTreeMap<(Option<Kind>, String), PathBuf> = BTreeMap::new();
@@ -267,12 +261,7 @@ impl Texts {
             .0
             .retain(|file, _| self.cib.iter().any(|(held, _)| held == file));
         if errors.is_empty() {
-            Ok(Base {
-                names,
-                pib,
-                nodes,
-                warnings,
-            })
+            Ok(Base { names, pib, nodes, warnings })
         } else {
             Err(errors)
         }

@@ -136,11 +136,7 @@ impl Watch {
         };
         let (policies, nodes) = (base.pib.iter().count(), base.nodes.len());
         match manager.replace(base.names, base.pib, base.nodes, now) {
-            Ok(()) => Event::Loaded {
-                policies,
-                nodes,
-                warnings: base.warnings,
-            },
+            Ok(()) => Event::Loaded { policies, nodes, warnings: base.warnings },
             Err(limit) => Event::Refused(vec![self.of_all(&limit)]),
         }
     }
@@ -152,11 +148,8 @@ impl Watch {
             .clone()
             .or_else(|| self.folders.pib.clone())
             .unwrap_or_default();
-        let diagnostic = super::document::Diagnostic {
-            path: String::new(),
-            message: limit.to_string(),
-            hint: None,
-        };
+        let diagnostic =
+            super::document::Diagnostic { path: String::new(), message: limit.to_string(), hint: None };
         FileError { file, diagnostic }
     }
 

@@ -25,21 +25,13 @@ impl Via {
     #[must_use]
     pub fn new(gateway: Gateway, priority: u16) -> Via {
         let name = gateway.name().into();
-        Via {
-            gateway,
-            name,
-            priority,
-        }
+        Via { gateway, name, priority }
     }
 }
 
 impl fmt::Debug for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Via {
-            name,
-            priority,
-            gateway: _,
-        } = self;
+        let Via { name, priority, gateway: _ } = self;
         f.debug_struct("Via")
             .field("name", name)
             .field("priority", priority)
@@ -92,10 +84,7 @@ impl From<ClientError> for AttemptError {
         let why = error.to_string();
         let (failure, is_network) = match error {
             ClientError::Unreachable(error) | ClientError::Broken(error) => {
-                return AttemptError {
-                    why,
-                    ..AttemptError::from(error)
-                };
+                return AttemptError { why, ..AttemptError::from(error) };
             }
             ClientError::Insecure
             | ClientError::Denied(Reply::Succeeded | Reply::Failure | Reply::UnknownKind) => {
@@ -111,10 +100,6 @@ impl From<ClientError> for AttemptError {
                 (Failure::Timeout, false)
             }
         };
-        AttemptError {
-            failure,
-            is_network,
-            why,
-        }
+        AttemptError { failure, is_network, why }
     }
 }

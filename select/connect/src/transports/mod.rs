@@ -95,10 +95,7 @@ impl Transports {
     /// The same, and sessions with this gateway.
     #[must_use]
     pub fn with_gateway(self, gateway: Gateway) -> Transports {
-        Transports {
-            gateway: Some(gateway),
-            ..self
-        }
+        Transports { gateway: Some(gateway), ..self }
     }
 
     /// The same, and what this stack runs, under the name of its transport: `mtp-tcp`.
@@ -134,10 +131,7 @@ impl Transports {
         let is_name = |name: &str| {
             (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
         };
-        let place = Place {
-            interface: interface.map(str::to_owned),
-            family: None,
-        };
+        let place = Place { interface: interface.map(str::to_owned), family: None };
         let named = if interface.is_none_or(is_name) {
             self.make(word, &place, priority)
         } else {
@@ -166,10 +160,7 @@ impl Transports {
             .or(self.stacks.iter().any(runs).then_some(Keeps::Interface))?;
         Some(match keeps {
             Keeps::Interface => place,
-            Keeps::Family => Place {
-                interface: None,
-                ..place
-            },
+            Keeps::Family => Place { interface: None, ..place },
             Keeps::Nothing => Place::default(),
         })
     }
@@ -187,15 +178,8 @@ impl Transports {
     fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Transport>> {
         let interface = place.interface.clone();
         let transport: Arc<dyn Transport> = match (word, &interface) {
-            ("tcp" | "mptcp", _) => Arc::new(Tcp {
-                is_multipath: word == "mptcp",
-                interface,
-                priority,
-            }),
-            ("sctp", None) => Arc::new(Sctp {
-                priority,
-                ..Sctp::default()
-            }),
+            ("tcp" | "mptcp", _) => Arc::new(Tcp { is_multipath: word == "mptcp", interface, priority }),
+            ("sctp", None) => Arc::new(Sctp { priority, ..Sctp::default() }),
             ("gateway", None) => Arc::new(Via::new(self.gateway.clone()?, priority)),
             (word, interface) => {
                 let is_there = |stack: &&MtpStack| {
@@ -239,10 +223,7 @@ impl Transport for Only {
     }
 
     fn datagrams(&self) -> Option<Place> {
-        Some(Place {
-            family: Some(self.family),
-            ..self.transport.datagrams()?
-        })
+        Some(Place { family: Some(self.family), ..self.transport.datagrams()? })
     }
 
     fn is_https(&self) -> bool {

@@ -29,11 +29,7 @@ impl Mtp {
     /// By this stack, in this class: 0 is the best.
     #[must_use]
     pub fn new(stack: MtpStack, priority: u16) -> Mtp {
-        Mtp {
-            stack,
-            tls: None,
-            priority,
-        }
+        Mtp { stack, tls: None, priority }
     }
 
     /// With TLS, to peers that `trust` admits and that have this name, with one of these application
@@ -87,10 +83,6 @@ impl Transport for Mtp {
             .tls
             .as_ref()
             .map_or(Security::None, |(_, security)| *security);
-        Features {
-            security,
-            keep_alive: false,
-            ..Features::STREAM
-        }
+        Features { security, keep_alive: false, ..Features::STREAM }
     }
 }

@@ -44,12 +44,7 @@ impl Quic {
             return Err(ConfigError::NoProtocol);
         }
         let tls = client_config(trust, protocols)?;
-        Ok(Quic {
-            tls,
-            name: name.into(),
-            security: security_of(trust),
-            interface: None,
-        })
+        Ok(Quic { tls, name: name.into(), security: security_of(trust), interface: None })
     }
 
     /// By this interface; any if there is none.
@@ -59,10 +54,7 @@ impl Quic {
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<QuicDuplex, AttemptError> {
-        let options = QuicOptions {
-            interface: self.interface.clone(),
-            ..QuicOptions::default()
-        };
+        let options = QuicOptions { interface: self.interface.clone(), ..QuicOptions::default() };
         let endpoint = QuicEndpoint::open(address, None, options)
             .map_err(|error| AttemptError::local(&error.into(), "opening a socket"))?;
         let connection = endpoint
@@ -85,11 +77,7 @@ impl Transport for Quic {
         }
         let connect = |transport: Arc<Quic>, address| async move { transport.connect(address).await };
         let candidate = Candidate::to_address(self, address, "quic", self.interface.as_deref(), connect);
-        vec![Candidate {
-            security: self.security,
-            handshake: Handshake::Secure,
-            ..candidate
-        }]
+        vec![Candidate { security: self.security, handshake: Handshake::Secure, ..candidate }]
     }
 
     fn is_https(&self) -> bool {
@@ -97,10 +85,7 @@ impl Transport for Quic {
     }
 
     fn features(&self) -> Features {
-        Features {
-            security: self.security,
-            ..FEATURES
-        }
+        Features { security: self.security, ..FEATURES }
     }
 }
 
@@ -158,19 +143,11 @@ struct QuicStreams {
 impl Streams for QuicStreams {
     fn open(&self) -> Opening {
         let connection = self.connection.clone();
-        Box::pin(async move {
-            Ok(Box::new(QuicDuplex {
-                stream: connection.open().await?,
-            }) as _)
-        })
+        Box::pin(async move { Ok(Box::new(QuicDuplex { stream: connection.open().await? }) as _) })
     }
 
     fn accept(&self) -> Opening {
         let connection = self.connection.clone();
-        Box::pin(async move {
-            Ok(Box::new(QuicDuplex {
-                stream: connection.accept().await?,
-            }) as _)
-        })
+        Box::pin(async move { Ok(Box::new(QuicDuplex { stream: connection.accept().await? }) as _) })
     }
 }

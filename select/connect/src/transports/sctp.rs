@@ -28,17 +28,11 @@ impl Transport for Sctp {
         let connect =
             |transport: Arc<Sctp>, address| async move { connect(address, &transport.options).await };
         let candidate = Candidate::to_address(self, address, "sctp", None, connect);
-        vec![Candidate {
-            priority: self.priority,
-            ..candidate
-        }]
+        vec![Candidate { priority: self.priority, ..candidate }]
     }
 
     fn features(&self) -> Features {
-        Features {
-            multipath: true,
-            ..Features::STREAM
-        }
+        Features { multipath: true, ..Features::STREAM }
     }
 }
 

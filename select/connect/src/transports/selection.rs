@@ -41,12 +41,7 @@ pub struct Selection {
 /// # Errors
 /// The certificates of those to be trusted cannot be read; the name is none.
 pub fn transports_for(selection: &Selection) -> Result<Vec<Arc<dyn Transport>>, ConfigError> {
-    let Selection {
-        interface,
-        name,
-        protocols,
-        ..
-    } = selection;
+    let Selection { interface, name, protocols, .. } = selection;
     let by = || interface.clone();
     let is_meant = |stack: &&MtpStack| interface.as_deref().is_none_or(|name| name == stack.interface());
     let stacks = || {
@@ -57,11 +52,7 @@ pub fn transports_for(selection: &Selection) -> Result<Vec<Arc<dyn Transport>>, 
             .map(|stack| Mtp::new(stack.clone(), 0))
     };
     let Some(trust) = &selection.trust else {
-        let tcp = |is_multipath| Tcp {
-            is_multipath,
-            interface: by(),
-            ..Tcp::default()
-        };
+        let tcp = |is_multipath| Tcp { is_multipath, interface: by(), ..Tcp::default() };
         let mut transports: Vec<Arc<dyn Transport>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
         if selection.is_multipath && interface.is_none() {
             transports.push(Arc::new(Sctp::default()));

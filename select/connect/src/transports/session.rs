@@ -82,20 +82,13 @@ impl Session {
     #[must_use]
     pub fn over(self, interfaces: &[String], is_handover: bool) -> Session {
         let interfaces = interfaces.iter().take(MAX_PATHS).cloned().collect();
-        Session {
-            interfaces,
-            is_handover,
-            ..self
-        }
+        Session { interfaces, is_handover, ..self }
     }
 
     /// Where it has several paths, over these stacks as well.
     #[must_use]
     pub fn beside(self, stacks: &[MtpStack]) -> Session {
-        Session {
-            stacks: stacks.iter().take(MAX_PATHS).cloned().collect(),
-            ..self
-        }
+        Session { stacks: stacks.iter().take(MAX_PATHS).cloned().collect(), ..self }
     }
 
     fn has_several_paths(&self) -> bool {
@@ -110,47 +103,23 @@ impl Session {
         };
         let mut candidates = Vec::new();
         for (path, interface) in interfaces.into_iter().enumerate() {
-            let candidate = Candidate {
-                backup: self.is_handover && path > 0,
-                ..Candidate::new(path as u32)
-            };
-            let tcp = TcpOptions {
-                interface: interface.clone(),
-                ..TcpOptions::default()
-            };
-            let quic = QuicOptions {
-                interface,
-                ..QuicOptions::default()
-            };
+            let candidate = Candidate { backup: self.is_handover && path > 0, ..Candidate::new(path as u32) };
+            let tcp = TcpOptions { interface: interface.clone(), ..TcpOptions::default() };
+            let quic = QuicOptions { interface, ..QuicOptions::default() };
             candidates.push((
-                PathCandidate::Tcp {
-                    peer,
-                    local: None,
-                    options: tcp,
-                },
+                PathCandidate::Tcp { peer, local: None, options: tcp },
                 candidate.clone(),
             ));
             candidates.push((
-                PathCandidate::Quic {
-                    peer,
-                    local: None,
-                    options: quic,
-                },
+                PathCandidate::Quic { peer, local: None, options: quic },
                 candidate,
             ));
         }
         let stacks = self.stacks.iter().filter(|_| self.has_several_paths());
         for (path, stack) in (candidates.len()..).zip(stacks) {
-            let candidate = Candidate {
-                backup: self.is_handover,
-                ..Candidate::new(path as u32)
-            };
+            let candidate = Candidate { backup: self.is_handover, ..Candidate::new(path as u32) };
             candidates.push((
-                PathCandidate::Mtp {
-                    peer,
-                    stack: stack.clone(),
-                    options: MtpOptions::default(),
-                },
+                PathCandidate::Mtp { peer, stack: stack.clone(), options: MtpOptions::default() },
                 candidate,
             ));
         }
@@ -186,11 +155,7 @@ impl Transport for Session {
             false => self.interface.clone(),
         };
         let candidate = crate::Candidate::to_address(self, address, "session", interface.as_deref(), connect);
-        vec![crate::Candidate {
-            security: self.security,
-            handshake: Handshake::Secure,
-            ..candidate
-        }]
+        vec![crate::Candidate { security: self.security, handshake: Handshake::Secure, ..candidate }]
     }
 
     fn features(&self) -> Features {
@@ -239,16 +204,11 @@ impl Duplex for SessionDuplex {
     }
 
     fn features(&self) -> Features {
-        Features {
-            multipath: true,
-            ..FEATURES
-        }
+        Features { multipath: true, ..FEATURES }
     }
 
     fn streams(&self) -> Option<SharedStreams> {
-        Some(Arc::new(SessionStreams {
-            session: self.session.clone(),
-        }))
+        Some(Arc::new(SessionStreams { session: self.session.clone() }))
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {
@@ -261,10 +221,7 @@ impl Duplex for SessionDuplex {
             .unwrap_or(u8::MAX)
             .min(7);
         // One that is over has no priority.
-        let _ = self.stream.prioritize(Priority {
-            level,
-            incremental: true,
-        });
+        let _ = self.stream.prioritize(Priority { level, incremental: true });
     }
 
     fn poll_write_queue(

@@ -32,25 +32,15 @@ impl Transport for Tcp {
         let transport = if self.is_multipath { "mptcp" } else { "tcp" };
         let connect = |transport: Arc<Tcp>, address| async move { transport.connect(address).await };
         let candidate = Candidate::to_address(self, address, transport, self.interface.as_deref(), connect);
-        vec![Candidate {
-            priority: self.priority,
-            ..candidate
-        }]
+        vec![Candidate { priority: self.priority, ..candidate }]
     }
 
     fn features(&self) -> Features {
-        Features {
-            multipath: self.is_multipath,
-            tunable: true,
-            ..Features::STREAM
-        }
+        Features { multipath: self.is_multipath, tunable: true, ..Features::STREAM }
     }
 
     fn datagrams(&self) -> Option<Place> {
-        Some(Place {
-            interface: self.interface.clone(),
-            family: None,
-        })
+        Some(Place { interface: self.interface.clone(), family: None })
     }
 }
 

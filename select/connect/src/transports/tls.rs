@@ -46,10 +46,7 @@ impl Tls {
     /// Over Multipath TCP; a peer that does not know it makes TCP of it.
     #[must_use]
     pub fn over_several_paths(self) -> Tls {
-        Tls {
-            is_multipath: true,
-            ..self
-        }
+        Tls { is_multipath: true, ..self }
     }
 
     /// In this class: 0 is the best.

@@ -32,11 +32,7 @@ impl Place {
         let documents: Arc<dyn Documents> = Arc::new(Nodes(Arc::clone(&base)));
         bus.offer_documents(&documents);
         tokio::spawn(serve(bus, &folder.join("s"), rules).expect("there is room"));
-        Place {
-            folder,
-            base,
-            _documents: documents,
-        }
+        Place { folder, base, _documents: documents }
     }
 
     fn new() -> Place {
@@ -63,10 +59,7 @@ impl Peer {
             .await
             .expect("it listens")
             .into_split();
-        Peer {
-            lines: BufReader::new(reader).lines(),
-            writer,
-        }
+        Peer { lines: BufReader::new(reader).lines(), writer }
     }
 
     async fn send(&mut self, line: &str) {
@@ -245,12 +238,8 @@ async fn rights_decide_who_lists_and_who_puts() {
 
 #[test]
 fn filters_compare_source_name_and_interface() {
-    let known = |uid: &str, origin, node: Value| Known {
-        uid: uid.into(),
-        origin,
-        until: None,
-        node: Arc::new(node),
-    };
+    let known =
+        |uid: &str, origin, node: Value| Known { uid: uid.into(), origin, until: None, node: Arc::new(node) };
     let of_race = known(
         "a/b",
         Origin::Race,

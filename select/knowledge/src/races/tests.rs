@@ -17,19 +17,12 @@ fn outcome(transport: &str, remote: &str, asked: Option<&str>, won: bool) -> Out
         remote: remote.into(),
         interface: "eth0".into(),
     };
-    Outcome {
-        candidate,
-        asked: asked.map(|name| (name.into(), 443)),
-        won,
-    }
+    Outcome { candidate, asked: asked.map(|name| (name.into(), 443)), won }
 }
 
 /// What is shipped, and eth0 with an address.
 fn base() -> Arc<Base> {
-    let mut manager = Manager::new(Options {
-        candidates: 32,
-        ..Options::default()
-    });
+    let mut manager = Manager::new(Options { candidates: 32, ..Options::default() });
     let pib = shipped::pib(manager.names_mut()).expect("it is right");
     let names = manager.names().clone();
     manager
@@ -196,31 +189,14 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
     let destination: Destination = "www.example.org:443".parse().expect("a destination");
     let watcher = watcher(queue, Some(&destination));
     let candidate = outcome("tcp", "192.0.2.1:443", None, true).candidate;
-    let report = |what| {
-        watcher(Report {
-            after: Duration::ZERO,
-            what,
-        })
-    };
-    let failed = |failure| What::Failed {
-        candidate: candidate.clone(),
-        failure,
-        why: String::new(),
-    };
-    report(What::Started {
-        candidate: candidate.clone(),
-        known: "unknown",
-    });
-    report(What::Cancelled {
-        candidate: candidate.clone(),
-    });
+    let report = |what| watcher(Report { after: Duration::ZERO, what });
+    let failed = |failure| What::Failed { candidate: candidate.clone(), failure, why: String::new() };
+    report(What::Started { candidate: candidate.clone(), known: "unknown" });
+    report(What::Cancelled { candidate: candidate.clone() });
     report(failed(Failure::Local));
     report(failed(Failure::InterfaceGone));
     report(failed(Failure::Timeout));
-    report(What::Won {
-        candidate: candidate.clone(),
-        took: Duration::ZERO,
-    });
+    report(What::Won { candidate: candidate.clone(), took: Duration::ZERO });
     // The queue is full; this returns all the same.
     report(failed(Failure::Refused));
     let asked = Some(("www.example.org".into(), 443));

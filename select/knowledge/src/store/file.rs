@@ -44,10 +44,7 @@ enum Bad {
 impl File {
     /// Opens a file, or begins one.
     pub(super) fn open(path: &Path, now: f64) -> Result<(File, Loaded), StoreError> {
-        let system = |error| StoreError::System {
-            file: path.into(),
-            error,
-        };
+        let system = |error| StoreError::System { file: path.into(), error };
         prepare(path)?;
         match File::read(path, now) {
             Ok(opened) => Ok(opened),
@@ -58,10 +55,7 @@ impl File {
                 prepare(path)?;
                 let (file, mut loaded) = File::read(path, now).map_err(|bad| match bad {
                     Bad::Other(error) => error,
-                    Bad::Content(why) => StoreError::Database {
-                        file: path.into(),
-                        why,
-                    },
+                    Bad::Content(why) => StoreError::Database { file: path.into(), why },
                 })?;
                 let (path, aside) = (path.display(), aside.display());
                 loaded.warning = Some(format!(
@@ -81,12 +75,7 @@ impl File {
         connection.execute_batch(settings).map_err(bad)?;
         let pragma =
             |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
-        let foreign = |why: &str| {
-            Bad::Other(StoreError::Foreign {
-                file: path.into(),
-                why: why.into(),
-            })
-        };
+        let foreign = |why: &str| Bad::Other(StoreError::Foreign { file: path.into(), why: why.into() });
         // Read from the header alone: whose file it is does not depend on what is wrong with the rest.
         let application = pragma("application_id").map_err(bad)?;
         if application != APPLICATION && application != 0 {
@@ -210,10 +199,9 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Bad::Other(StoreError::InUse(path.into()))
         }
-        Some(ErrorCode::NotADatabase) => Bad::Other(StoreError::Foreign {
-            file: path.into(),
-            why: "it is no database".into(),
-        }),
+        Some(ErrorCode::NotADatabase) => {
+            Bad::Other(StoreError::Foreign { file: path.into(), why: "it is no database".into() })
+        }
         Some(
             ErrorCode::PermissionDenied
             | ErrorCode::ReadOnly
@@ -221,10 +209,7 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
             | ErrorCode::DiskFull
             | ErrorCode::CannotOpen
             | ErrorCode::OutOfMemory,
-        ) => Bad::Other(StoreError::Database {
-            file: path.into(),
-            why: error.to_string(),
-        }),
+        ) => Bad::Other(StoreError::Database { file: path.into(), why: error.to_string() }),
         _ => Bad::Content(error.to_string()),
     }
 }
@@ -232,10 +217,7 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
 /// Makes sure that there is a file; a new one is its owner's alone. One that is there is not opened:
 /// closing it would end the locks of whoever in this process has it open.
 fn prepare(path: &Path) -> Result<(), StoreError> {
-    let system = |error| StoreError::System {
-        file: path.into(),
-        error,
-    };
+    let system = |error| StoreError::System { file: path.into(), error };
     match fs::symlink_metadata(path) {
         Ok(file) if !file.is_file() => Err(StoreError::NoFile(path.into())),
         Ok(_) => Ok(()),
@@ -261,10 +243,7 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
 
 /// Makes a store its owner's alone.
 fn restrict(path: &Path) -> Result<(), StoreError> {
-    let system = |error| StoreError::System {
-        file: path.into(),
-        error,
-    };
+    let system = |error| StoreError::System { file: path.into(), error };
     let mode = fs::metadata(path).map_err(system)?.permissions().mode();
     match mode & 0o177 {
         0 => Ok(()),

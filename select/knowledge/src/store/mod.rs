@@ -157,10 +157,7 @@ impl Store {
         std::thread::Builder::new()
             .name("hawser-store".into())
             .spawn(move || writer.write(file))
-            .map_err(|error| StoreError::System {
-                file: path.into(),
-                error,
-            })?;
+            .map_err(|error| StoreError::System { file: path.into(), error })?;
         Ok((Store { queue }, loaded))
     }
 

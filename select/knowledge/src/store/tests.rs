@@ -12,11 +12,7 @@ const NOW: f64 = 1_700_000_000.0;
 
 fn record(number: u32) -> Record {
     let node = json!({ "uid": format!("n{number}"), "properties": { "rtt": { "value": number } } });
-    Record {
-        origin: Origin::Controller,
-        network: None,
-        node,
-    }
+    Record { origin: Origin::Controller, network: None, node }
 }
 
 /// Opens it when the last one's thread has let it go.

@@ -32,11 +32,7 @@ async fn what_was_flushed_survives_kill_9() {
         // SIGKILL, wherever it is by now.
         process.kill().expect("it is ours");
         process.wait().expect("it is ours");
-        let knowledge = open(&Settings {
-            store: Some(path.clone()),
-            ..Settings::default()
-        })
-        .await;
+        let knowledge = open(&Settings { store: Some(path.clone()), ..Settings::default() }).await;
         let mut events = knowledge.events();
         let found: BTreeMap<String, u64> = knowledge
             .list()

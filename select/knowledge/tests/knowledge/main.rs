@@ -21,9 +21,6 @@ impl Place {
     }
 
     fn settings(&self) -> Settings {
-        Settings {
-            store: Some(self.0.join("store")),
-            ..Settings::default()
-        }
+        Settings { store: Some(self.0.join("store")), ..Settings::default() }
     }
 }

@@ -67,9 +67,7 @@ async fn what_races_remember_is_kept_across_restarts() {
     for network in ["home", "office"] {
         cache.record(
             key(network),
-            Outcome::Won {
-                took: Duration::from_millis(20),
-            },
+            Outcome::Won { took: Duration::from_millis(20) },
             now,
         );
     }
@@ -136,10 +134,7 @@ async fn an_expired_node_is_gone_and_reported() {
     knowledge
         .put(&format!(r#"{{ "uid": "short", "root": true, "expire": {end} }}"#))
         .expect("it is right");
-    let expired = Event::Expired {
-        uid: Arc::from("short"),
-        origin: Origin::Controller,
-    };
+    let expired = Event::Expired { uid: Arc::from("short"), origin: Origin::Controller };
     let wait = async { while events.next().await != Some(expired.clone()) {} };
     tokio::time::timeout(Duration::from_secs(5), wait)
         .await

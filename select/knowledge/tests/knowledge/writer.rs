@@ -20,11 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = std::env::args_os()
         .nth(1)
         .ok_or("usage: knowledge_writer STORE")?;
-    let knowledge = open::open(&Settings {
-        store: Some(store.into()),
-        ..Settings::default()
-    })
-    .await;
+    let knowledge = open::open(&Settings { store: Some(store.into()), ..Settings::default() }).await;
     let numbers = knowledge
         .list()
         .iter()

@@ -53,10 +53,7 @@ pub(super) fn rows(nodes: &[&Node]) -> Result<Vec<Row>, Limit> {
             expand(nodes, &path, &mut rows.rows, &mut weight)?;
         }
         beside(nodes, begin, &mut rows.rows, &mut weight, &mut budget).map_err(|limit| match limit {
-            Limit { place, .. } if place.is_empty() => Limit {
-                place: node.uid.to_string(),
-                ..limit
-            },
+            Limit { place, .. } if place.is_empty() => Limit { place: node.uid.to_string(), ..limit },
             limit => limit,
         })?;
     }
@@ -135,15 +132,7 @@ fn expand(nodes: &[&Node], path: &[usize], rows: &mut Vec<Row>, weight: &mut usi
         for (node, choice) in path.iter().zip(&choices).rev() {
             properties.overlay(&nodes[*node].alternatives[*choice]);
         }
-        push(
-            rows,
-            weight,
-            Row {
-                properties,
-                path: uids.clone(),
-                beside: None,
-            },
-        )?;
+        push(rows, weight, Row { properties, path: uids.clone(), beside: None })?;
         // The next choice, the last node's changing fastest.
         let Some(turn) = (0..path.len())
             .rev()
@@ -182,11 +171,7 @@ fn beside(
                 push(
                     rows,
                     weight,
-                    Row {
-                        properties,
-                        path,
-                        beside: Some(node.uid.clone()),
-                    },
+                    Row { properties, path, beside: Some(node.uid.clone()) },
                 )?;
             }
         }

@@ -101,10 +101,7 @@ impl Cib {
             Expiry::At(time) => Some(time),
             Expiry::Unsaid => Some(now + LIFETIME),
         };
-        let new = Held {
-            node: Arc::new(node),
-            until,
-        };
+        let new = Held { node: Arc::new(node), until };
         match place {
             Some(place) => Ok(Some(std::mem::replace(&mut self.held[place], new).node)),
             None => {
@@ -140,10 +137,7 @@ impl Cib {
         let alive: Vec<&Held> = self.held.iter().filter(|held| held.is_alive(now)).collect();
         let until = alive.iter().filter_map(|held| held.until).min_by(f64::total_cmp);
         let nodes: Vec<&Node> = alive.iter().map(|held| &*held.node).collect();
-        Ok(Rows {
-            rows: graph::rows(&nodes)?,
-            until,
-        })
+        Ok(Rows { rows: graph::rows(&nodes)?, until })
     }
 
     fn place(&self, uid: &str) -> Option<usize> {

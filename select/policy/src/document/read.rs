@@ -63,19 +63,12 @@ pub(super) struct Reader<'n> {
 
 impl<'n> Reader<'n> {
     pub(super) fn new(names: &'n mut Names) -> Self {
-        Self {
-            names,
-            errors: Vec::new(),
-            warnings: Vec::new(),
-        }
+        Self { names, errors: Vec::new(), warnings: Vec::new() }
     }
 
     pub(super) fn finish<T>(self, value: Option<T>) -> super::Result<T> {
         match value {
-            Some(value) if self.errors.is_empty() => Ok(Read {
-                value,
-                warnings: self.warnings,
-            }),
+            Some(value) if self.errors.is_empty() => Ok(Read { value, warnings: self.warnings }),
             _ => Err(self.errors),
         }
     }

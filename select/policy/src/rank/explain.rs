@@ -117,11 +117,7 @@ impl Trail {
         merged: &[(Key, Option<Merge>)],
     ) -> Self {
         let removed = before.iter().filter(|(key, _)| after.find(*key).is_none());
-        let removed = removed.map(|(key, _)| Change {
-            key,
-            effect: Effect::Removed,
-            after: None,
-        });
+        let removed = removed.map(|(key, _)| Change { key, effect: Effect::Removed, after: None });
         let reported = merged.iter().map(|(key, how)| Change {
             key: *key,
             effect: how.map_or(Effect::Added, Effect::Merged),

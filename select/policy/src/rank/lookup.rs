@@ -25,12 +25,7 @@ pub(super) struct Lookup<'o> {
 
 impl<'o> Lookup<'o> {
     pub(super) fn new(options: &'o Options) -> Self {
-        Self {
-            options,
-            budget: Budget::new(),
-            rejections: Vec::new(),
-            unlisted: 0,
-        }
+        Self { options, budget: Budget::new(), rejections: Vec::new(), unlisted: 0 }
     }
 
     pub(super) fn is_explaining(&self) -> bool {
@@ -46,11 +41,7 @@ impl<'o> Lookup<'o> {
     }
 
     pub(super) fn finish(self, candidates: Vec<Candidate>) -> Ranking {
-        Ranking {
-            candidates,
-            rejections: self.rejections,
-            unlisted: self.unlisted,
-        }
+        Ranking { candidates, rejections: self.rejections, unlisted: self.unlisted }
     }
 
     /// Applies what matches, in order; each alternative makes a candidate of its own.
@@ -133,12 +124,7 @@ impl<'o> Lookup<'o> {
         for (place, alternative) in policy.alternatives.iter().enumerate() {
             let last = place + 1 == policy.alternatives.len();
             let next = if last { candidate.take() } else { candidate.clone() };
-            let Some(Candidate {
-                mut properties,
-                trail,
-                ..
-            }) = next
-            else {
+            let Some(Candidate { mut properties, trail, .. }) = next else {
                 break;
             };
             self.budget
@@ -235,11 +221,7 @@ impl<'o> Lookup<'o> {
                 continue;
             };
             let transport = candidate.properties.find(keys::TRANSPORT);
-            let Some(Property {
-                value: Value::Set(transports),
-                ..
-            }) = transport
-            else {
+            let Some(Property { value: Value::Set(transports), .. }) = transport else {
                 all.push(candidate);
                 continue;
             };
@@ -247,13 +229,7 @@ impl<'o> Lookup<'o> {
                 let mut properties = candidate.properties.clone();
                 if let Some(property) = candidate.properties.find(keys::TRANSPORT) {
                     let value = Value::One(transport.clone());
-                    properties.set(
-                        keys::TRANSPORT,
-                        Property {
-                            value,
-                            ..property.clone()
-                        },
-                    );
+                    properties.set(keys::TRANSPORT, Property { value, ..property.clone() });
                 }
                 let trail = self.follow(&candidate, Source::Transports, &properties, &[keys::TRANSPORT]);
                 all.push(Candidate::new(properties, trail));
@@ -281,13 +257,7 @@ impl<'o> Lookup<'o> {
                     return None;
                 }
                 Some(value) if value != property.value => {
-                    changed.push((
-                        key,
-                        Property {
-                            value,
-                            ..property.clone()
-                        },
-                    ));
+                    changed.push((key, Property { value, ..property.clone() }));
                 }
                 Some(_) => {}
             }
@@ -347,11 +317,8 @@ impl<'o> Lookup<'o> {
             self.unlisted += 1;
             return;
         }
-        self.rejections.push(Rejection {
-            candidate: candidate.clone(),
-            by: by(),
-            why: why(),
-        });
+        self.rejections
+            .push(Rejection { candidate: candidate.clone(), by: by(), why: why() });
     }
 }
 
@@ -363,11 +330,7 @@ fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<Why> {
             None => Some(Why::Missing(*key)),
             Some(own) if own.precedence == Precedence::Immutable && !own.value.overlaps(&demand.value) => {
                 let (mine, theirs) = (own.clone(), (*demand).clone());
-                Some(Why::Conflict(Box::new(Conflict {
-                    key: *key,
-                    mine,
-                    theirs,
-                })))
+                Some(Why::Conflict(Box::new(Conflict { key: *key, mine, theirs })))
             }
             Some(_) => None,
         })

@@ -40,11 +40,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            rows: 5,
-            candidates: 10,
-            explain: false,
-        }
+        Self { rows: 5, candidates: 10, explain: false }
     }
 }
 
@@ -61,11 +57,7 @@ pub struct Candidate {
 impl Candidate {
     fn new(properties: Properties, trail: Trail) -> Self {
         let score = properties.score();
-        Self {
-            properties,
-            score,
-            trail,
-        }
+        Self { properties, score, trail }
     }
 
     /// What made it what it is, in order; empty unless that was asked for.
@@ -161,10 +153,7 @@ fn local_endpoint(request: &Properties) -> Properties {
     };
     for (key, part) in [(keys::LOCAL_IP, address), (keys::INTERFACE, interface)] {
         let value = Value::One(Scalar::Text(part.into()));
-        let property = Property {
-            value,
-            ..endpoint.clone()
-        };
+        let property = Property { value, ..endpoint.clone() };
         if properties.add(key, &property).is_err() {
             // Said twice and differently: what was said by itself counts.
             continue;

@@ -17,29 +17,18 @@ fn at(seconds: u64) -> Instant {
     Instant::after(Duration::from_secs(seconds))
 }
 
-const WON: Outcome = Outcome::Won {
-    took: Duration::from_millis(20),
-};
+const WON: Outcome = Outcome::Won { took: Duration::from_millis(20) };
 const BLOCKED: Outcome = Outcome::Failed(Failure::Timeout);
 
 fn lost(had_a_head_start: bool) -> Outcome {
-    Outcome::Lost {
-        had_a_head_start,
-        after: Duration::ZERO,
-    }
+    Outcome::Lost { had_a_head_start, after: Duration::ZERO }
 }
 
 #[test]
 fn winning_losing_failing_and_blocked_are_four_things() {
     let mut cache = Cache::default();
     let outcomes = [
-        (
-            "w",
-            WON,
-            Knowledge::Won {
-                took: Duration::from_millis(20),
-            },
-        ),
+        ("w", WON, Knowledge::Won { took: Duration::from_millis(20) }),
         ("l", lost(false), Knowledge::Lost { probe: false }),
         ("r", Outcome::Failed(Failure::Refused), Knowledge::Failed),
         ("s", Outcome::Failed(Failure::Security), Knowledge::Failed),
@@ -73,14 +62,8 @@ fn winning_losing_failing_and_blocked_are_four_things() {
 fn nothing_is_used_on_another_network_or_interface() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
-    let elsewhere = Key {
-        network: "office".into(),
-        ..key("a", "tcp")
-    };
-    let by_wire = Key {
-        interface: "eth".into(),
-        ..key("a", "tcp")
-    };
+    let elsewhere = Key { network: "office".into(), ..key("a", "tcp") };
+    let by_wire = Key { interface: "eth".into(), ..key("a", "tcp") };
     assert_eq!(cache.consult(&elsewhere, at(1)), Knowledge::Unknown);
     assert_eq!(cache.consult(&by_wire, at(1)), Knowledge::Unknown);
 }
@@ -102,10 +85,7 @@ fn entries_expire() {
 #[test]
 fn a_losers_entry_never_outlives_the_winners() {
     let early = lost(true);
-    let late = Outcome::Lost {
-        had_a_head_start: true,
-        after: Duration::from_secs(30),
-    };
+    let late = Outcome::Lost { had_a_head_start: true, after: Duration::from_secs(30) };
     for (outcome, seen) in [(early, 0), (late, 30), (lost(false), 0)] {
         let mut cache = Cache::default();
         cache.record(key("w", "tcp"), WON, at(0));
@@ -131,10 +111,7 @@ fn a_losers_entry_never_outlives_the_winners() {
             "{outcome:?}"
         );
     }
-    let mut full = Cache::new(Limits {
-        entries: 2,
-        ..Limits::default()
-    });
+    let mut full = Cache::new(Limits { entries: 2, ..Limits::default() });
     full.record(key("a", "tcp"), WON, at(0));
     full.record(key("b", "tcp"), early, at(0));
     full.record(key("c", "tcp"), WON, at(1));
@@ -227,10 +204,7 @@ fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network(
         Knowledge::Blocked { probe: false }
     );
     assert_eq!(cache.consult(&key("new", "tcp"), at(2)), Knowledge::Unknown);
-    let elsewhere = Key {
-        network: "office".into(),
-        ..key("new", "sctp")
-    };
+    let elsewhere = Key { network: "office".into(), ..key("new", "sctp") };
     assert_eq!(
         cache.consult(&elsewhere, at(2)),
         Knowledge::Unknown,
@@ -256,10 +230,7 @@ fn a_network_event_forgets_what_was_blocked() {
     let mut cache = Cache::default();
     cache.record(key("a", "sctp"), BLOCKED, at(0));
     cache.record(key("a", "tcp"), WON, at(0));
-    let elsewhere = Key {
-        network: "office".into(),
-        ..key("a", "sctp")
-    };
+    let elsewhere = Key { network: "office".into(), ..key("a", "sctp") };
     cache.record(elsewhere.clone(), BLOCKED, at(0));
     cache.network_changed(NETWORK);
     assert_eq!(cache.consult(&key("a", "sctp"), at(1)), Knowledge::Unknown);
@@ -269,10 +240,7 @@ fn a_network_event_forgets_what_was_blocked() {
 
 #[test]
 fn memory_is_bounded() {
-    let limits = Limits {
-        entries: 10,
-        ..Limits::default()
-    };
+    let limits = Limits { entries: 10, ..Limits::default() };
     let mut cache = Cache::new(limits);
     cache.record(key(&"x".repeat(257), "tcp"), WON, at(0));
     assert!(cache.is_empty(), "a text too long");

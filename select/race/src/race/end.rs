@@ -71,10 +71,7 @@ impl Race {
         if !matches!(entrant.candidate.known, Knowledge::Blocked { .. }) {
             let had_a_head_start = winner.is_some_and(|(start, _)| since < start);
             let after = winner.map_or(Duration::ZERO, |(_, end)| self.now - end);
-            let outcome = Outcome::Lost {
-                had_a_head_start,
-                after,
-            };
+            let outcome = Outcome::Lost { had_a_head_start, after };
             actions.push(Action::Record(entrant.candidate.id, outcome));
         }
     }
@@ -136,10 +133,7 @@ impl Race {
             true => Outcome::Won { took },
             false => {
                 let after = self.victory().map_or(Duration::ZERO, |(_, end)| self.now - end);
-                Outcome::Lost {
-                    had_a_head_start: false,
-                    after,
-                }
+                Outcome::Lost { had_a_head_start: false, after }
             }
         }
     }
@@ -207,10 +201,6 @@ impl Race {
             candidates.push((id, reason));
         }
         let questions = std::mem::take(&mut self.unanswered);
-        actions.push(Action::AllFailed(Defeat {
-            why,
-            candidates,
-            questions,
-        }));
+        actions.push(Action::AllFailed(Defeat { why, candidates, questions }));
     }
 }

@@ -71,17 +71,9 @@ pub struct Questions {
 
 impl Questions {
     /// One question for each family, none for services.
-    pub const ADDRESSES: Questions = Questions {
-        ipv4: 1,
-        ipv6: 1,
-        service: 0,
-    };
+    pub const ADDRESSES: Questions = Questions { ipv4: 1, ipv6: 1, service: 0 };
     /// One question of each type.
-    pub const ALL: Questions = Questions {
-        ipv4: 1,
-        ipv6: 1,
-        service: 1,
-    };
+    pub const ALL: Questions = Questions { ipv4: 1, ipv6: 1, service: 1 };
 
     fn of(&mut self, question: Question) -> &mut u16 {
         match question {

@@ -183,10 +183,7 @@ pub struct Connection {
 impl Connection {
     /// Connections by `transport` over every interface that leads to the server.
     pub fn over_all(transport: Transport) -> Self {
-        Self {
-            interfaces: vec![EVERY_INTERFACE.to_owned()],
-            ..Self::new(transport)
-        }
+        Self { interfaces: vec![EVERY_INTERFACE.to_owned()], ..Self::new(transport) }
     }
 
     /// A connection by `transport` over whichever interface and IP version the system takes.
@@ -222,10 +219,7 @@ impl Document {
             scheduler: "ecf".into(),
             session: Config::default(),
             tcp: TcpOptions::default(),
-            quic: QuicOptions {
-                idle_timeout: Some(Duration::from_secs(30)),
-                ..QuicOptions::default()
-            },
+            quic: QuicOptions { idle_timeout: Some(Duration::from_secs(30)), ..QuicOptions::default() },
             sctp: SctpOptions::default(),
             mtp: MtpOptions::default(),
             stacks: Vec::new(),
@@ -247,11 +241,7 @@ impl Document {
             .position(|one| one.transport == Transport::Quic)
         {
             let path = format!("connection_priority[{index}]");
-            return Err(DocumentError {
-                path,
-                message: "QUIC has TLS always".into(),
-                hint: None,
-            });
+            return Err(DocumentError { path, message: "QUIC has TLS always".into(), hint: None });
         }
         self.session.security = Security::None;
         self.tls = Tls::default();

@@ -53,10 +53,8 @@ pub struct Plan {
 
 impl Plan {
     fn warn(&mut self, place: &str, message: impl Into<String>) {
-        self.warnings.push(Warning {
-            path: place.to_owned(),
-            message: message.into(),
-        });
+        self.warnings
+            .push(Warning { path: place.to_owned(), message: message.into() });
     }
 
     /// Notes the quota of a path, as the first of its connections has it.
@@ -103,10 +101,7 @@ impl Document {
     /// # Errors
     /// No candidate is left.
     pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
-        let mut plan = Plan {
-            warnings: self.unfulfilled.clone(),
-            ..Plan::default()
-        };
+        let mut plan = Plan { warnings: self.unfulfilled.clone(), ..Plan::default() };
         let mut paths = Paths::default();
         for (index, connection) in self.connections.iter().enumerate() {
             let place = format!("connection_priority[{index}]");
@@ -115,11 +110,7 @@ impl Document {
         if plan.candidates.is_empty() {
             let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
             let message = format!("no candidate for {} is left: {}", self.host, why.join("; "));
-            return Err(DocumentError {
-                path: "connection_priority".into(),
-                message,
-                hint: None,
-            });
+            return Err(DocumentError { path: "connection_priority".into(), message, hint: None });
         }
         Ok(plan)
     }
@@ -304,44 +295,22 @@ impl Document {
     ) -> Option<PathCandidate> {
         let peer = peers[0];
         Some(match &connection.transport {
-            Transport::Sctp => PathCandidate::Sctp {
-                peers: peers.into(),
-                options: self.sctp.clone(),
-            },
+            Transport::Sctp => PathCandidate::Sctp { peers: peers.into(), options: self.sctp.clone() },
             Transport::Quic => {
-                let options = hawser_carrier_quic::QuicOptions {
-                    interface,
-                    ..self.quic.clone()
-                };
-                PathCandidate::Quic {
-                    peer,
-                    local: None,
-                    options,
-                }
+                let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
+                PathCandidate::Quic { peer, local: None, options }
             }
             Transport::Mtp(program) => {
                 let fits = |stack: &&MtpStack| {
                     runs(stack, program) && Some(stack.interface()) == interface.as_deref()
                 };
                 let stack = machine.stacks.iter().find(fits)?.clone();
-                PathCandidate::Mtp {
-                    peer,
-                    stack,
-                    options: self.mtp.clone(),
-                }
+                PathCandidate::Mtp { peer, stack, options: self.mtp.clone() }
             }
             transport @ (Transport::Tcp | Transport::Mptcp) => {
                 let mptcp = *transport == Transport::Mptcp;
-                let options = hawser_carrier_tcp::TcpOptions {
-                    interface,
-                    mptcp,
-                    ..self.tcp.clone()
-                };
-                PathCandidate::Tcp {
-                    peer,
-                    local: None,
-                    options,
-                }
+                let options = hawser_carrier_tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
+                PathCandidate::Tcp { peer, local: None, options }
             }
         })
     }

@@ -23,11 +23,7 @@ static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
 });
 
 fn error(path: &str, message: impl Into<String>, hint: Option<&str>) -> DocumentError {
-    DocumentError {
-        path: path.into(),
-        message: message.into(),
-        hint: hint.map(Into::into),
-    }
+    DocumentError { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
 }
 
 impl Document {
@@ -444,12 +440,7 @@ fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
 /// Properties that nothing provides, or that nothing uses.
 fn unfulfilled(document: &Document, value: &Value) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut warn = |path: &str, message: String| {
-        warnings.push(Warning {
-            path: path.to_owned(),
-            message,
-        })
-    };
+    let mut warn = |path: &str, message: String| warnings.push(Warning { path: path.to_owned(), message });
     let used = |transport| {
         document
             .connections

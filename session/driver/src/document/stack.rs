@@ -115,11 +115,7 @@ impl Stack {
     pub fn start(&self) -> Result<MtpStack, StartError> {
         let named = |why: StackError| {
             let (transport, interface) = (self.transport(), self.interface().to_owned());
-            StartError {
-                transport,
-                interface,
-                why,
-            }
+            StartError { transport, interface, why }
         };
         let device = |why: String| named(StackError::Device(OpenError::Device(why)));
         let endpoint = self.open().map_err(named)?;

@@ -65,21 +65,10 @@ async fn joins_led_astray_reach_the_right_server() {
     let first = serve(one, tls.clone(), config(1, one));
     let second = serve(two, tls, config(2, two));
     balance(balancer, [one, two]).await;
-    let tcp = || PathCandidate::Tcp {
-        peer: balancer,
-        local: None,
-        options: TcpOptions::default(),
-    };
-    let quic = PathCandidate::Quic {
-        peer: balancer,
-        local: None,
-        options: QuicOptions::default(),
-    };
+    let tcp = || PathCandidate::Tcp { peer: balancer, local: None, options: TcpOptions::default() };
+    let quic = PathCandidate::Quic { peer: balancer, local: None, options: QuicOptions::default() };
     let client = connect(ClientConfig {
-        session: Config {
-            opening: Opening::Sequential,
-            ..Config::default()
-        },
+        session: Config { opening: Opening::Sequential, ..Config::default() },
         name: None,
         scheduler: scheduler::by_name("rr").unwrap(),
         candidates: vec![

@@ -76,10 +76,7 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
     asked.fallback = vec![HTTP.into()];
     asked.connections = vec![
         ConnectionEntry::new(Transport::Tcp),
-        ConnectionEntry {
-            path: Some(7),
-            ..ConnectionEntry::new(Transport::Tcp)
-        },
+        ConnectionEntry { path: Some(7), ..ConnectionEntry::new(Transport::Tcp) },
     ];
     let (connection, warnings) = open_any(&asked).await.unwrap();
     let mut stream = plain(connection);
@@ -279,9 +276,7 @@ async fn a_plain_client_begins_no_session() {
 async fn a_peer_that_closes_without_ending_tls_is_reported_as_that() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
-    let tls = TlsServer {
-        config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap(),
-    };
+    let tls = TlsServer { config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap() };
     let listener =
         TcpListener::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), Some(tls)).unwrap();
     let address = listener.local().unwrap();

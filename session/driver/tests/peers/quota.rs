@@ -22,11 +22,7 @@ fn server(folder: &Folder) -> (Server, SocketAddr) {
 /// A metered path that is preferred, and one that costs nothing.
 fn metered_and_free(address: SocketAddr, folder: &Folder) -> Document {
     let mut document = super::document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
-    let metered = Connection {
-        path: Some(0),
-        quota: Some(QUOTA),
-        ..Connection::new(Transport::Tcp)
-    };
+    let metered = Connection { path: Some(0), quota: Some(QUOTA), ..Connection::new(Transport::Tcp) };
     let free = Connection {
         path: Some(1),
         interfaces: vec!["lo".into()],

@@ -44,13 +44,7 @@ async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::C
 async fn a_client_that_opens_no_stream_is_closed() {
     let folder = Folder::new().expect("a folder");
     let timeout = Duration::from_millis(200);
-    let (_server, address, tls) = server(
-        &folder,
-        AcceptorConfig {
-            timeout,
-            ..AcceptorConfig::default()
-        },
-    );
+    let (_server, address, tls) = server(&folder, AcceptorConfig { timeout, ..AcceptorConfig::default() });
     let connection = dial(address, tls).await.unwrap();
     assert_eq!(
         connection.max_datagram_size(),
@@ -67,10 +61,7 @@ async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() 
     // Two of the eight places of each transport are for one address.
     let (server, address, tls) = server(
         &folder,
-        AcceptorConfig {
-            unauthenticated: 8,
-            ..AcceptorConfig::default()
-        },
+        AcceptorConfig { unauthenticated: 8, ..AcceptorConfig::default() },
     );
     let mut first = TcpStream::connect(address).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -147,10 +138,7 @@ async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
     // Four places of QUIC for one address; it is crowded when two are taken.
     let (_server, address, tls) = server(
         &folder,
-        AcceptorConfig {
-            unauthenticated: 16,
-            ..AcceptorConfig::default()
-        },
+        AcceptorConfig { unauthenticated: 16, ..AcceptorConfig::default() },
     );
     let mut connections = Vec::new();
     for is_crowded in [false, false, true] {

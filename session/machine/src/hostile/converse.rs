@@ -32,15 +32,9 @@ fn config() -> Config {
         resume: Duration::from_secs(30),
         keep_alive: Duration::from_secs(5),
         candidates: vec![
-            Candidate {
-                quota: Some(20_000),
-                ..Candidate::new(0)
-            },
+            Candidate { quota: Some(20_000), ..Candidate::new(0) },
             Candidate::new(1),
-            Candidate {
-                backup: true,
-                ..Candidate::new(2)
-            },
+            Candidate { backup: true, ..Candidate::new(2) },
         ],
         ..Config::default()
     }
@@ -139,33 +133,16 @@ impl Talk {
         client.connected(CarrierId(0), exporter, now);
         let mut client = Side::new(client);
         client.settle();
-        let session = Config {
-            candidates: Vec::new(),
-            ..config()
-        };
-        let mut acceptor = Acceptor::new(AcceptorConfig {
-            session,
-            ..AcceptorConfig::default()
-        });
+        let session = Config { candidates: Vec::new(), ..config() };
+        let mut acceptor = Acceptor::new(AcceptorConfig { session, ..AcceptorConfig::default() });
         acceptor.accepted(0, exporter, [1; 28], now).ok()?;
         let hello = client.sent.remove(&CarrierId(0))?.concat().into();
         let verdict = acceptor.received(0, hello, || scheduler(how >> 2), now);
-        let Verdict::Begin {
-            mut session,
-            carrier,
-            answer,
-            ..
-        } = verdict
-        else {
+        let Verdict::Begin { mut session, carrier, answer, .. } = verdict else {
             return None;
         };
         session.admitted(carrier, false, now);
-        let mut talk = Self {
-            sides: [client, Side::new(*session)],
-            acceptor,
-            next: 1,
-            now,
-        };
+        let mut talk = Self { sides: [client, Side::new(*session)], acceptor, next: 1, now };
         if how & 16 == 0 {
             talk.sides[0].session.received(CarrierId(0), answer, now);
         }
@@ -270,10 +247,7 @@ impl Talk {
             }
             _ => session.prioritize(
                 id,
-                Priority {
-                    level: what >> 5,
-                    incremental: what & 16 == 0,
-                },
+                Priority { level: what >> 5, incremental: what & 16 == 0 },
                 now,
             ),
         };

@@ -63,18 +63,8 @@ fn understand(data: &[u8], size: usize) -> (Vec<Incoming>, Option<Malformed>) {
 
 fn append(all: &mut Vec<Incoming>, new: Incoming) {
     if let (
-        Some(Incoming::Data {
-            stream,
-            offset,
-            bytes,
-            end,
-        }),
-        Incoming::Data {
-            stream: same,
-            offset: next,
-            bytes: more,
-            end: last,
-        },
+        Some(Incoming::Data { stream, offset, bytes, end }),
+        Incoming::Data { stream: same, offset: next, bytes: more, end: last },
     ) = (all.last_mut(), &new)
         && stream == same
         && *offset + bytes.len() as u64 == *next

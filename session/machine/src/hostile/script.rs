@@ -99,22 +99,11 @@ impl Script<'_> {
         let segment = match self.byte() % 16 {
             0..=3 => return self.data(),
             4..=5 => self.ack(),
-            6 => Segment::Reset {
-                stream: self.stream(),
-                code: self.number(),
-                end: self.number(),
-            },
-            7 => Segment::Stop {
-                stream: self.stream(),
-                code: self.number(),
-            },
+            6 => Segment::Reset { stream: self.stream(), code: self.number(), end: self.number() },
+            7 => Segment::Stop { stream: self.stream(), code: self.number() },
             8 => {
                 let (stream, level) = (self.stream(), self.byte() % 8);
-                Segment::Priority {
-                    stream,
-                    level,
-                    incremental: self.byte().is_multiple_of(2),
-                }
+                Segment::Priority { stream, level, incremental: self.byte().is_multiple_of(2) }
             }
             9 => Segment::PathStatus {
                 number: u32::from(self.byte() % 4),
@@ -122,18 +111,12 @@ impl Script<'_> {
                 sequence: self.number(),
             },
             10 => Segment::Ping { token: self.number() },
-            11 => Segment::Pong {
-                token: self.number(),
-                held: Duration::from_micros(self.number()),
-            },
+            11 => Segment::Pong { token: self.number(), held: Duration::from_micros(self.number()) },
             12 => {
                 let finals = (0..self.byte() % 5)
                     .map(|_| (self.stream(), self.number()))
                     .collect();
-                Segment::Close(Close {
-                    code: if self.byte().is_multiple_of(4) { 300 } else { 0 },
-                    finals,
-                })
+                Segment::Close(Close { code: if self.byte().is_multiple_of(4) { 300 } else { 0 }, finals })
             }
             13 => Segment::Closed,
             _ => self.opening(),
@@ -183,10 +166,7 @@ impl Script<'_> {
                 nonce: self.array(),
                 proof: self.array(),
             }),
-            3 => Segment::Joined {
-                number: u32::from(self.byte() % 4),
-                proof: self.array(),
-            },
+            3 => Segment::Joined { number: u32::from(self.byte() % 4), proof: self.array() },
             4 => Segment::Refused {
                 refusal: Refusal::from_code(u16::from(self.byte() % 9)),
                 text: String::from_utf8_lossy(&self.bytes(9)).into_owned(),

@@ -26,10 +26,7 @@ pub struct Blest {
 
 impl Default for Blest {
     fn default() -> Self {
-        Self {
-            lambda: LAMBDA,
-            settled_until: Instant::ORIGIN,
-        }
+        Self { lambda: LAMBDA, settled_until: Instant::ORIGIN }
     }
 }
 

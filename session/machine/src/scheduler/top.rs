@@ -26,10 +26,7 @@ pub struct Top {
 impl Top {
     /// The best `count` carriers by `best`; at least one.
     pub fn new(best: Best, count: usize) -> Self {
-        Self {
-            best,
-            count: count.max(1),
-        }
+        Self { best, count: count.max(1) }
     }
 }
 

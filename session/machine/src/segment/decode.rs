@@ -20,12 +20,7 @@ pub(crate) enum Incoming {
     /// A whole control segment. HELLO and ACCEPT come with their bytes, which enter the secret.
     Control(Segment, Bytes),
     /// A piece of a DATA segment. `end` is set on its last piece alone.
-    Data {
-        stream: u32,
-        offset: u64,
-        bytes: Bytes,
-        end: bool,
-    },
+    Data { stream: u32, offset: u64, bytes: Bytes, end: bool },
 }
 
 /// The rest of a segment whose header was read.
@@ -34,12 +29,7 @@ enum Rest {
     /// A new segment begins.
     Header,
     /// Payload of a DATA.
-    Data {
-        stream: u32,
-        offset: u64,
-        left: usize,
-        end: bool,
-    },
+    Data { stream: u32, offset: u64, left: usize, end: bool },
     /// A segment to skip.
     Skip(usize),
 }
@@ -59,11 +49,7 @@ const MAX_CONTROL: usize = 24 + 12 * MAX_FINALS + 255;
 
 impl Decoder {
     pub(crate) fn new() -> Self {
-        Self {
-            waiting: Bytes::new(),
-            partial: BytesMut::new(),
-            rest: Rest::Header,
-        }
+        Self { waiting: Bytes::new(), partial: BytesMut::new(), rest: Rest::Header }
     }
 
     /// More of the carrier's bytes. What came before must have been taken out.
@@ -102,12 +88,7 @@ impl Decoder {
                     }
                     self.rest = Rest::Header;
                 }
-                Rest::Data {
-                    stream,
-                    offset,
-                    left,
-                    end,
-                } => {
+                Rest::Data { stream, offset, left, end } => {
                     if left > 0 && self.waiting.is_empty() {
                         return Ok(None);
                     }
@@ -116,12 +97,7 @@ impl Decoder {
                     let next = offset.saturating_add(bytes.len() as u64);
                     self.rest = match left {
                         0 => Rest::Header,
-                        _ => Rest::Data {
-                            stream,
-                            offset: next,
-                            left,
-                            end,
-                        },
+                        _ => Rest::Data { stream, offset: next, left, end },
                     };
                     return Ok(Some(Incoming::Data {
                         stream,
@@ -151,10 +127,7 @@ impl Decoder {
         let bytes = self.partial.split_to(whole).freeze();
         match common.kind {
             kind::DATA => {
-                let mut fields = Fields {
-                    kind: kind::DATA,
-                    bytes: &bytes[COMMON..],
-                };
+                let mut fields = Fields { kind: kind::DATA, bytes: &bytes[COMMON..] };
                 let (stream, offset) = (fields.stream()?, fields.u64());
                 let left = common.length - common.header;
                 let end = common.flags & 1 != 0;
@@ -167,12 +140,7 @@ impl Decoder {
                 {
                     return Err(fields.wrong("offset"));
                 }
-                self.rest = Rest::Data {
-                    stream,
-                    offset,
-                    left,
-                    end,
-                };
+                self.rest = Rest::Data { stream, offset, left, end };
                 Ok(None)
             }
             0x40..=0x7f => {
@@ -209,10 +177,7 @@ struct Common {
 
 impl Common {
     fn read(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields {
-            kind: bytes[0],
-            bytes,
-        };
+        let mut fields = Fields { kind: bytes[0], bytes };
         let (kind, header, flags, length) = (fields.u8(), fields.u8(), fields.u16(), fields.u32());
         let min_header = match kind {
             kind::HELLO | kind::ACCEPT => 52,
@@ -227,11 +192,7 @@ impl Common {
             unknown => return Err(Malformed::Kind(unknown)),
         };
         if header < min_header || u32::from(header) > length {
-            return Err(Malformed::HeaderLength {
-                kind,
-                length: header,
-                segment: length,
-            });
+            return Err(Malformed::HeaderLength { kind, length: header, segment: length });
         }
         let limit = if matches!(kind, kind::DATA | 0x40..=0x7f) {
             MAX_SEGMENT
@@ -241,12 +202,7 @@ impl Common {
         if length as usize > limit {
             return Err(Malformed::SegmentLength(length));
         }
-        Ok(Self {
-            kind,
-            flags,
-            header: usize::from(header),
-            length: length as usize,
-        })
+        Ok(Self { kind, flags, header: usize::from(header), length: length as usize })
     }
 }
 
@@ -283,20 +239,14 @@ impl Fields<'_> {
         }
     }
     fn wrong(&self, field: &'static str) -> Malformed {
-        Malformed::Field {
-            kind: self.kind,
-            field,
-        }
+        Malformed::Field { kind: self.kind, field }
     }
 }
 
 /// A control segment from all of its bytes.
 fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
     let payload = &bytes[common.header..];
-    let mut fields = Fields {
-        kind: common.kind,
-        bytes: &bytes[COMMON..common.header],
-    };
+    let mut fields = Fields { kind: common.kind, bytes: &bytes[COMMON..common.header] };
     Ok(match common.kind {
         kind::HELLO => Segment::Hello(hello(fields, payload)?),
         kind::ACCEPT => Segment::Accept(hello(fields, payload)?),
@@ -311,19 +261,13 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
         kind::JOINED => {
             let number = fields.u32();
             fields.u32();
-            Segment::Joined {
-                number,
-                proof: fields.array(),
-            }
+            Segment::Joined { number, proof: fields.array() }
         }
         kind::REFUSED => {
             let refusal = Refusal::from_code(fields.u16());
             let text = String::from_utf8_lossy(&payload[..payload.len().min(MAX_TEXT)]);
             // Each byte that is no text became three.
-            Segment::Refused {
-                refusal,
-                text: cut(&text, MAX_TEXT).to_owned(),
-            }
+            Segment::Refused { refusal, text: cut(&text, MAX_TEXT).to_owned() }
         }
         kind::CHALLENGE => Segment::Challenge(fields.array()),
         kind::ACK => ack(common, fields, payload)?,
@@ -332,26 +276,12 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
             if level > 7 {
                 return Err(fields.wrong("level"));
             }
-            Segment::Priority {
-                stream,
-                level,
-                incremental,
-            }
+            Segment::Priority { stream, level, incremental }
         }
-        kind::RESET => Segment::Reset {
-            stream: fields.stream()?,
-            code: fields.u64(),
-            end: fields.u64(),
-        },
-        kind::STOP => Segment::Stop {
-            stream: fields.stream()?,
-            code: fields.u64(),
-        },
+        kind::RESET => Segment::Reset { stream: fields.stream()?, code: fields.u64(), end: fields.u64() },
+        kind::STOP => Segment::Stop { stream: fields.stream()?, code: fields.u64() },
         kind::PING => Segment::Ping { token: fields.u64() },
-        kind::PONG => Segment::Pong {
-            token: fields.u64(),
-            held: Duration::from_micros(fields.u64()),
-        },
+        kind::PONG => Segment::Pong { token: fields.u64(), held: Duration::from_micros(fields.u64()) },
         kind::PATH_STATUS => {
             let number = fields.u32();
             let status = match fields.u32() {
@@ -361,11 +291,7 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
                 3 => PathStatus::Closing,
                 _ => return Err(fields.wrong("status")),
             };
-            Segment::PathStatus {
-                number,
-                status,
-                sequence: fields.u64(),
-            }
+            Segment::PathStatus { number, status, sequence: fields.u64() }
         }
         kind::CLOSE => close(fields, payload)?,
         kind::CLOSED => Segment::Closed,
@@ -406,10 +332,7 @@ fn hello(mut fields: Fields<'_>, payload: &[u8]) -> Result<Hello, Malformed> {
     };
     let mut options = payload;
     while !options.is_empty() {
-        let wrong = Malformed::Field {
-            kind: fields.kind,
-            field: "option",
-        };
+        let wrong = Malformed::Field { kind: fields.kind, field: "option" };
         if options.len() < 4 {
             return Err(wrong);
         }

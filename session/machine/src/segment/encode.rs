@@ -49,11 +49,7 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
             u16::from(ack.end) | u16::from(ack.gone) << 1,
             put_ack(ack, &mut out),
         ),
-        Segment::Priority {
-            stream,
-            level,
-            incremental,
-        } => {
+        Segment::Priority { stream, level, incremental } => {
             out.put_u32(*stream);
             out.put_u8(*level);
             out.put_u8(u8::from(*incremental));
@@ -81,11 +77,7 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
             out.put_u64(micros(*held));
             (kind::PONG, 0, out.len())
         }
-        Segment::PathStatus {
-            number,
-            status,
-            sequence,
-        } => {
+        Segment::PathStatus { number, status, sequence } => {
             out.put_u32(*number);
             out.put_u32(match status {
                 PathStatus::Active => 0,

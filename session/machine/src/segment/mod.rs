@@ -209,42 +209,16 @@ pub(crate) enum Segment {
     Hello(Hello),
     Accept(Hello),
     Join(Join),
-    Joined {
-        number: u32,
-        proof: [u8; 24],
-    },
-    Refused {
-        refusal: Refusal,
-        text: String,
-    },
+    Joined { number: u32, proof: [u8; 24] },
+    Refused { refusal: Refusal, text: String },
     Challenge([u8; 16]),
     Ack(Ack),
-    Priority {
-        stream: u32,
-        level: u8,
-        incremental: bool,
-    },
-    Reset {
-        stream: u32,
-        code: u64,
-        end: u64,
-    },
-    Stop {
-        stream: u32,
-        code: u64,
-    },
-    Ping {
-        token: u64,
-    },
-    Pong {
-        token: u64,
-        held: Duration,
-    },
-    PathStatus {
-        number: u32,
-        status: PathStatus,
-        sequence: u64,
-    },
+    Priority { stream: u32, level: u8, incremental: bool },
+    Reset { stream: u32, code: u64, end: u64 },
+    Stop { stream: u32, code: u64 },
+    Ping { token: u64 },
+    Pong { token: u64, held: Duration },
+    PathStatus { number: u32, status: PathStatus, sequence: u64 },
     Close(Close),
     Closed,
 }

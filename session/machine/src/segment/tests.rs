@@ -70,20 +70,14 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
             )),
         ),
         (
-            Segment::Joined {
-                number: 2,
-                proof: [0x33; 24],
-            },
+            Segment::Joined { number: 2, proof: [0x33; 24] },
             hex(&format!(
                 "04 28 0000 00000028 00000002 00000000 {}",
                 "33".repeat(24)
             )),
         ),
         (
-            Segment::Refused {
-                refusal: Refusal::WrongServer,
-                text: "no".into(),
-            },
+            Segment::Refused { refusal: Refusal::WrongServer, text: "no".into() },
             hex("05 0c 0000 0000000e 0003 0000 6e6f"),
         ),
         (
@@ -99,10 +93,7 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
                 session_credit: 0x3000,
                 end: true,
                 gone: false,
-                ranges: Vec::from([std::ops::Range {
-                    start: 0x1001,
-                    end: 0x1002,
-                }]),
+                ranges: Vec::from([std::ops::Range { start: 0x1001, end: 0x1002 }]),
             }),
             hex(
                 "11 28 0001 00000038 00000004 000061a8 0000000000001000 0000000000002000 0000000000003000
@@ -110,19 +101,11 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
             ),
         ),
         (
-            Segment::Priority {
-                stream: 4,
-                level: 1,
-                incremental: true,
-            },
+            Segment::Priority { stream: 4, level: 1, incremental: true },
             hex("13 10 0000 00000010 00000004 01 01 0000"),
         ),
         (
-            Segment::Reset {
-                stream: 4,
-                code: 256,
-                end: 9,
-            },
+            Segment::Reset { stream: 4, code: 256, end: 9 },
             hex("14 1c 0000 0000001c 00000004 0000000000000100 0000000000000009"),
         ),
         (
@@ -134,25 +117,15 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
             hex("20 18 0000 00000018 0000000000000005 0000000000000000"),
         ),
         (
-            Segment::Pong {
-                token: 5,
-                held: Duration::from_micros(3),
-            },
+            Segment::Pong { token: 5, held: Duration::from_micros(3) },
             hex("21 18 0000 00000018 0000000000000005 0000000000000003"),
         ),
         (
-            Segment::PathStatus {
-                number: 2,
-                status: PathStatus::Failing,
-                sequence: 6,
-            },
+            Segment::PathStatus { number: 2, status: PathStatus::Failing, sequence: 6 },
             hex("22 18 0000 00000018 00000002 00000002 0000000000000006"),
         ),
         (
-            Segment::Close(Close {
-                code: 0,
-                finals: vec![(4, 9)],
-            }),
+            Segment::Close(Close { code: 0, finals: vec![(4, 9)] }),
             hex("30 18 0000 00000024 0000000000000000 00000001 00000000 00000004 0000000000000009"),
         ),
         (Segment::Closed, hex("31 0c 0000 0000000c 00000000")),

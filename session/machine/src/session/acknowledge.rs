@@ -120,15 +120,7 @@ impl Session {
             .map(|(_, path)| (path.id.0, path.ours.0, path.ours.1))
             .collect();
         for (number, status, sequence) in statuses {
-            self.send_control(
-                slot,
-                &Segment::PathStatus {
-                    number,
-                    status,
-                    sequence,
-                },
-                now,
-            );
+            self.send_control(slot, &Segment::PathStatus { number, status, sequence }, now);
         }
         self.send_pending_controls(now);
     }
@@ -140,18 +132,11 @@ impl Session {
         for (stream, state) in self.streams.iter_mut() {
             if let Some(pending) = state.reset.as_mut().filter(|pending| pending.on == 0) {
                 pending.on = 1 << slot;
-                segments.push(Segment::Reset {
-                    stream,
-                    code: pending.code,
-                    end: state.send.fresh(),
-                });
+                segments.push(Segment::Reset { stream, code: pending.code, end: state.send.fresh() });
             }
             if let Some(pending) = state.stop.as_mut().filter(|pending| pending.on == 0) {
                 pending.on = 1 << slot;
-                segments.push(Segment::Stop {
-                    stream,
-                    code: pending.code,
-                });
+                segments.push(Segment::Stop { stream, code: pending.code });
             }
         }
         segments

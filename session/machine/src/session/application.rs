@@ -236,11 +236,7 @@ impl Session {
         self.set_priority(id, priority);
         if let Some(slot) = self.quickest() {
             let Priority { level, incremental } = priority;
-            let word = crate::segment::Segment::Priority {
-                stream: id,
-                level: level.min(7),
-                incremental,
-            };
+            let word = crate::segment::Segment::Priority { stream: id, level: level.min(7), incremental };
             self.send_control(slot, &word, now);
         }
         Ok(())
@@ -251,10 +247,7 @@ impl Session {
             return;
         };
         let before = stream.rank(id);
-        stream.priority = Priority {
-            level: priority.level.min(7),
-            ..priority
-        };
+        stream.priority = Priority { level: priority.level.min(7), ..priority };
         let (rank, is_queued) = (stream.rank(id), stream.queued.is_some());
         for path in self.paths.iter_mut().flatten() {
             if path.copies.remove(&before) {

@@ -90,27 +90,16 @@ impl Session {
         }
         loop {
             match self.opener.step(now, self.may_open()) {
-                Some(Step::Open {
-                    carrier,
-                    candidate,
-                    small,
-                }) => {
-                    self.out.push_back(Instruction::Connect {
-                        carrier,
-                        candidate,
-                        small,
-                    });
+                Some(Step::Open { carrier, candidate, small }) => {
+                    self.out
+                        .push_back(Instruction::Connect { carrier, candidate, small });
                 }
                 Some(Step::GiveUp { carrier }) => match self.slot_of(carrier) {
                     Some(slot) => self.drop_path(slot, Loss::TimedOut, true, now),
                     None => {
                         self.out.push_back(Instruction::Close { carrier, abort: true });
                         let (reason, counts) = (Loss::Unanswered, PathCounts::default());
-                        self.notify(Notice::PathLost {
-                            carrier,
-                            reason,
-                            counts,
-                        });
+                        self.notify(Notice::PathLost { carrier, reason, counts });
                     }
                 },
                 None => return self.give_up_opening(now),
@@ -203,11 +192,8 @@ impl Session {
             self.attempts += 1;
             path.spend(self.hello.len() as u64, now);
             let (carrier, head) = (path.id, self.hello.clone());
-            self.out.push_back(Instruction::Send {
-                carrier,
-                head,
-                body: Bytes::new(),
-            });
+            self.out
+                .push_back(Instruction::Send { carrier, head, body: Bytes::new() });
         }
     }
 
@@ -232,14 +218,7 @@ impl Session {
         path.state = State::Joining;
         let (number, nonce) = (path.id.0, path.challenge.unwrap_or_default());
         let received = self.received;
-        let join = Join {
-            number,
-            backup,
-            session: self.id,
-            received,
-            nonce,
-            proof,
-        };
+        let join = Join { number, backup, session: self.id, received, nonce, proof };
         self.send_control(slot, &Segment::Join(join), now);
     }
 
@@ -302,15 +281,7 @@ impl Session {
         };
         path.ours.1 += 1;
         let (number, (status, sequence)) = (path.id.0, path.ours);
-        self.send_control(
-            slot,
-            &Segment::PathStatus {
-                number,
-                status,
-                sequence,
-            },
-            now,
-        );
+        self.send_control(slot, &Segment::PathStatus { number, status, sequence }, now);
     }
 
     /// The server lets a carrier in.

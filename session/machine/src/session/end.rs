@@ -106,12 +106,7 @@ impl Session {
             self.pump(now);
         }
         let give_up_at = (code != code::DONE).then_some(now + CLOSE_TIMEOUT);
-        self.phase = Phase::Closing(Closing {
-            code,
-            again_at: now,
-            give_up_at,
-            answered: false,
-        });
+        self.phase = Phase::Closing(Closing { code, again_at: now, give_up_at, answered: false });
         self.close_again(now);
         self.settle(now);
     }
@@ -270,10 +265,8 @@ impl Session {
             if let Some(left) = path.quota {
                 self.quotas.insert(path.number, left);
             }
-            self.out.push_back(Instruction::Close {
-                carrier: path.id,
-                abort: false,
-            });
+            self.out
+                .push_back(Instruction::Close { carrier: path.id, abort: false });
             let (reason, counts) = (Loss::Closed, path.counts);
             self.out.push_back(Instruction::Notify(Notice::PathLost {
                 carrier: path.id,

@@ -49,12 +49,7 @@ impl Session {
     fn take(&mut self, slot: usize, incoming: Incoming, now: Instant) {
         let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
         match incoming {
-            Incoming::Data {
-                stream,
-                offset,
-                bytes,
-                end,
-            } if joined => {
+            Incoming::Data { stream, offset, bytes, end } if joined => {
                 self.take_data(slot, stream, offset, bytes, end, now);
             }
             Incoming::Control(segment, bytes) if joined || segment.is_opening() => {
@@ -80,11 +75,7 @@ impl Session {
                 self.drop_path(slot, Loss::Proof, true, now);
             }
             Segment::Ack(ack) => self.take_ack(&ack, now),
-            Segment::Priority {
-                stream,
-                level,
-                incremental,
-            } => {
+            Segment::Priority { stream, level, incremental } => {
                 self.set_priority(stream, Priority { level, incremental });
             }
             Segment::Reset { stream, code, end } => self.take_reset(stream, code, end, now),
@@ -94,14 +85,7 @@ impl Session {
                 }
             }
             Segment::Ping { token } if self.path(slot).is_some_and(|path| !path.is_choked()) => {
-                self.send_control(
-                    slot,
-                    &Segment::Pong {
-                        token,
-                        held: Duration::ZERO,
-                    },
-                    now,
-                );
+                self.send_control(slot, &Segment::Pong { token, held: Duration::ZERO }, now);
             }
             Segment::Ping { .. } => {}
             Segment::Pong { token, .. } => {
@@ -110,11 +94,7 @@ impl Session {
                     path.answered_at = now;
                 }
             }
-            Segment::PathStatus {
-                number,
-                status,
-                sequence,
-            } => {
+            Segment::PathStatus { number, status, sequence } => {
                 self.take_status(CarrierId(number), status, sequence, now);
             }
             Segment::Close(close) => self.take_close(close, now),

@@ -29,11 +29,7 @@ impl Session {
     pub(super) fn not_opened(&mut self, carrier: CarrierId, reason: Loss, now: Instant) {
         if self.opener.candidate_of(carrier).is_some() {
             self.opener.failed(carrier, now);
-            self.notify(Notice::PathLost {
-                carrier,
-                reason,
-                counts: PathCounts::default(),
-            });
+            self.notify(Notice::PathLost { carrier, reason, counts: PathCounts::default() });
         }
     }
 
@@ -78,11 +74,7 @@ impl Session {
         if let Some(via) = self.quickest() {
             self.send_control(
                 via,
-                &Segment::PathStatus {
-                    number: carrier.0,
-                    status,
-                    sequence,
-                },
+                &Segment::PathStatus { number: carrier.0, status, sequence },
                 now,
             );
         }
@@ -151,10 +143,7 @@ impl Session {
             return;
         };
         if abort || !matches!(reason, Loss::Transport(_)) {
-            self.out.push_back(Instruction::Close {
-                carrier: path.id,
-                abort,
-            });
+            self.out.push_back(Instruction::Close { carrier: path.id, abort });
         }
         if let Some(left) = path.quota {
             self.quotas.insert(path.number, left);
@@ -164,11 +153,7 @@ impl Session {
         }
         self.opener.failed(path.id, now);
         self.counters.lost += 1;
-        self.notify(Notice::PathLost {
-            carrier: path.id,
-            reason,
-            counts: path.counts,
-        });
+        self.notify(Notice::PathLost { carrier: path.id, reason, counts: path.counts });
         self.resend(slot, now);
         if path.state == State::Greeting && path.suspicion.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));

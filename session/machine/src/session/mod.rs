@@ -431,11 +431,8 @@ impl Session {
         };
         let head = encode(segment);
         path.spend(head.len() as u64, now);
-        self.out.push_back(Instruction::Send {
-            carrier: path.id,
-            head,
-            body: Bytes::new(),
-        });
+        self.out
+            .push_back(Instruction::Send { carrier: path.id, head, body: Bytes::new() });
     }
 
     fn notify(&mut self, notice: Notice) {

@@ -133,11 +133,8 @@ impl Session {
         }
         self.under_way.insert(id);
         self.scheduler.sent(carrier, body.len());
-        self.out.push_back(Instruction::Send {
-            carrier,
-            head: Bytes::copy_from_slice(&head),
-            body,
-        });
+        self.out
+            .push_back(Instruction::Send { carrier, head: Bytes::copy_from_slice(&head), body });
         self.turn += 1;
         let turn = self.turn;
         if let Some(stream) = self

@@ -70,11 +70,7 @@ impl Session {
         if let Some(via) = self.quickest() {
             self.send_control(
                 via,
-                &Segment::PathStatus {
-                    number,
-                    status: PathStatus::Closing,
-                    sequence,
-                },
+                &Segment::PathStatus { number, status: PathStatus::Closing, sequence },
                 now,
             );
         }

@@ -85,12 +85,7 @@ const CARRIER: u64 = 65_536;
 impl Session {
     /// About how much memory the peer has made it use, in bytes.
     pub fn memory(&self) -> u64 {
-        let Held {
-            unread,
-            pieces,
-            streams,
-            ..
-        } = self.held();
+        let Held { unread, pieces, streams, .. } = self.held();
         unread + PIECE * pieces as u64 + STREAM * streams as u64 + CARRIER * self.live().count() as u64
     }
 

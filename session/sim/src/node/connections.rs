@@ -139,24 +139,13 @@ impl Host {
                     }
                     return;
                 }
-                Verdict::Begin {
-                    mut session,
-                    carrier: id,
-                    answer,
-                    rest,
-                } => {
+                Verdict::Begin { mut session, carrier: id, answer, rest } => {
                     session.accept();
                     self.session = Some(*session);
                     carrier.push(answer);
                     (id, false, rest)
                 }
-                Verdict::Join {
-                    carrier: id,
-                    backup,
-                    answer,
-                    rest,
-                    ..
-                } => {
+                Verdict::Join { carrier: id, backup, answer, rest, .. } => {
                     carrier.push(answer);
                     (id, backup, rest)
                 }
@@ -279,12 +268,7 @@ impl Host {
     /// Notes the largest payload that came on a connection.
     pub(super) fn measure(&mut self, frame: &Frame) {
         let Some(segment) = Segment::of(frame) else { return };
-        let Segment {
-            link,
-            payload,
-            ports: [from, to],
-            ..
-        } = segment;
+        let Segment { link, payload, ports: [from, to], .. } = segment;
         let port = if self.side == Side::Client { to } else { from };
         let stack = &self.stack;
         let is_its = |carrier: &&mut Carrier| {

@@ -24,12 +24,7 @@ impl Host {
     /// Races the links, in their order, for a carrier.
     pub(super) fn begin_race(&mut self, id: CarrierId, profile: Profile) {
         let race = Race::new(profile, Request::default(), Questions::default(), self.now);
-        self.racing = Some(Racing {
-            id,
-            race,
-            wake: None,
-            attempts: BTreeMap::new(),
-        });
+        self.racing = Some(Racing { id, race, wake: None, attempts: BTreeMap::new() });
         let links = self.shared.borrow().config.links.len() as u32;
         let candidates = (0..links).map(|link| Candidate {
             handshake: Handshake::Secure,
@@ -39,10 +34,7 @@ impl Host {
                 Side::Server.address(link as usize).to_string(),
             )
         });
-        self.race(Event::Found {
-            question: None,
-            candidates: candidates.collect(),
-        });
+        self.race(Event::Found { question: None, candidates: candidates.collect() });
     }
 
     pub(super) fn race_wakes_at(&self) -> Option<Instant> {

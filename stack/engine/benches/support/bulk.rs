@@ -94,19 +94,8 @@ fn id(local_ip: &[u8; 16], remote_ip: &[u8; 16], local_port: u16, remote_port: u
     id
 }
 
-const UNIT: UnitRec = UnitRec {
-    header: HEAD,
-    uid: Id::NONE,
-    addr: 0,
-    len: 0,
-    off: 0,
-};
-const HEAD: RecordHeader = RecordHeader {
-    kind: 0,
-    on: 0,
-    global: 0,
-    len: 0,
-};
+const UNIT: UnitRec = UnitRec { header: HEAD, uid: Id::NONE, addr: 0, len: 0, off: 0 };
+const HEAD: RecordHeader = RecordHeader { kind: 0, on: 0, global: 0, len: 0 };
 
 impl Bulk {
     /// Prepares the tables.
@@ -134,13 +123,7 @@ impl Bulk {
 fn packet(flow: &mut Flow, off: u64, len: u32, out: &mut RecordBuf) {
     let mut net = NET_ZERO;
     (net.src_ip, net.dst_ip) = (flow.local_ip, flow.remote_ip);
-    let data = Data {
-        uid: flow.header.id,
-        off,
-        addr: 0,
-        len,
-        seg_size: MSS,
-    };
+    let data = Data { uid: flow.header.id, off, addr: 0, len, seg_size: MSS };
     let image = Image {
         data,
         seq: off as u32,
@@ -169,12 +152,7 @@ fn packet(flow: &mut Flow, off: u64, len: u32, out: &mut RecordBuf) {
 
 fn start(flow: &mut Flow, now: u64, out: &mut RecordBuf) {
     flow.timer = now + RTO;
-    let record = TimerRec {
-        header: HEAD,
-        deadline: flow.timer,
-        timer: 0,
-        pad: 0,
-    };
+    let record = TimerRec { header: HEAD, deadline: flow.timer, timer: 0, pad: 0 };
     out.push(RecordKind::TimerStart, ON_KEYED, &record, &[]);
 }
 
@@ -182,33 +160,19 @@ fn segment(ev: &Event, flow: &mut Flow, out: &mut RecordBuf) {
     let now = ev.header.now;
     let ack = flow.una + u64::from(ev.ack.wrapping_sub(flow.una as u32));
     if ack > flow.una && ack <= flow.next {
-        let unit = UnitRec {
-            uid: flow.header.id,
-            len: ack - flow.una,
-            ..UNIT
-        };
+        let unit = UnitRec { uid: flow.header.id, len: ack - flow.una, ..UNIT };
         out.push(RecordKind::FlushTx, ON_KEYED, &unit, &[]);
         flow.una = ack;
         start(flow, now, out);
     }
     if ev.len > 0 && ev.seq == flow.received as u32 {
         let uid = flow.header.id;
-        let unit = UnitRec {
-            uid,
-            addr: ev.addr,
-            len: ev.len,
-            off: flow.received,
-            ..UNIT
-        };
+        let unit = UnitRec { uid, addr: ev.addr, len: ev.len, off: flow.received, ..UNIT };
         out.push(RecordKind::AddRx, ON_KEYED, &unit, &[]);
         out.push(
             RecordKind::FlushRx,
             ON_KEYED,
-            &UnitRec {
-                uid,
-                len: ev.len,
-                ..UNIT
-            },
+            &UnitRec { uid, len: ev.len, ..UNIT },
             &[],
         );
         flow.received += ev.len;
@@ -279,12 +243,7 @@ impl Program for Bulk {
         match ev.header.event {
             SEGMENT => segment(&ev, flow, out),
             SEND => {
-                let unit = UnitRec {
-                    uid: flow.header.id,
-                    addr: ev.addr,
-                    len: ev.len,
-                    ..UNIT
-                };
+                let unit = UnitRec { uid: flow.header.id, addr: ev.addr, len: ev.len, ..UNIT };
                 out.push(RecordKind::AddTx, ON_KEYED, &unit, &[]);
                 flow.end += ev.len;
                 Bulk::output(flow, ev.header.now, out);
@@ -318,11 +277,7 @@ impl Program for Bulk {
             .with(&total.to_be_bytes())
             .with(&[0, 6]);
         header[16..18].copy_from_slice(&sum.folded());
-        Built {
-            len: HEADER,
-            trailer: 0,
-            csum: Some((0, 16)),
-        }
+        Built { len: HEADER, trailer: 0, csum: Some((0, 16)) }
     }
 
     fn coalesce(&self, _: u16, earlier: &[u8], later: &[u8]) -> bool {
@@ -340,18 +295,9 @@ fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome
     (flow.local_ip, flow.remote_ip) = (ev.local_ip, ev.remote_ip);
     (flow.local_port, flow.remote_port) = (ev.local_port, ev.remote_port);
     let id = flow.header.id;
-    let context = ContextRec {
-        header: HEAD,
-        id,
-        context: 0,
-        pad: 0,
-    };
+    let context = ContextRec { header: HEAD, id, context: 0, pad: 0 };
     out.push(RecordKind::NewContext, ON_FRESH, &context, &[]);
-    let unit = UnitRec {
-        uid: id,
-        len: INF,
-        ..UNIT
-    };
+    let unit = UnitRec { uid: id, len: INF, ..UNIT };
     out.push(RecordKind::NewTx, ON_FRESH, &unit, &[]);
     out.push(
         RecordKind::NewRx,
@@ -359,21 +305,13 @@ fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome
         &UnitRec { off: 4 << 20, ..unit },
         &[],
     );
-    let notice = NotifyRec {
-        header: HEAD,
-        code: NOTIFY_CONNECTED,
-        ..NotifyRec::zeroed()
-    };
+    let notice = NotifyRec { header: HEAD, code: NOTIFY_CONNECTED, ..NotifyRec::zeroed() };
     out.push(RecordKind::Notify, ON_FRESH, &notice, &[]);
     Outcome::Done
 }
 
 fn module() -> Module {
-    let structure = |name: &str, size: usize| Struct {
-        name: name.into(),
-        fields: vec![],
-        size: size as u32,
-    };
+    let structure = |name: &str, size: usize| Struct { name: name.into(), fields: vec![], size: size as u32 };
     let bounds = Bounds {
         records: 16,
         record_bytes: 4096,
@@ -386,11 +324,7 @@ fn module() -> Module {
         processors: if event == CONNECT {
             vec![]
         } else {
-            vec![Processor {
-                func: FuncId(0),
-                when: When::Found(ContextId(0)),
-                args: vec![],
-            }]
+            vec![Processor { func: FuncId(0), when: When::Found(ContextId(0)), args: vec![] }]
         },
         bounds,
         creates: (event == CONNECT).then_some(ContextId(0)),
@@ -401,12 +335,7 @@ fn module() -> Module {
         kind: EventKind::Internal,
         body: StructId(0),
     };
-    let parser = |source| Parser {
-        source,
-        func: FuncId(0),
-        max_events: 1,
-        steps: 0,
-    };
+    let parser = |source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
     let timer = Timer {
         name: "timer".into(),
         offset: std::mem::offset_of!(Flow, timer) as u32,
@@ -451,10 +380,7 @@ fn module() -> Module {
             fixed_len: 20,
             max_len: 60,
         }],
-        coalesce: vec![Coalesce {
-            blueprint: BlueprintId(0),
-            func: FuncId(0),
-        }],
+        coalesce: vec![Coalesce { blueprint: BlueprintId(0), func: FuncId(0) }],
         offloads: vec![Offload {
             blueprint: BlueprintId(0),
             rules: vec![RuleId(0)],

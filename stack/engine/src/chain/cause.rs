@@ -29,30 +29,17 @@ impl<'a> Buffer<'a> {
     pub(crate) fn after(last: &mut u32, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
         // Numbers are below that of frames in front of the stack.
         *last = *last % (FRONT_BUFFER - 1) + 1;
-        Buffer {
-            number: *last,
-            head,
-            tail,
-            ..Buffer::default()
-        }
+        Buffer { number: *last, head, tail, ..Buffer::default() }
     }
 
     /// The same for bytes that can be referred to instead of copied.
     pub(crate) fn shared(last: &mut u32, bytes: &'a Bytes) -> Buffer<'a> {
-        Buffer {
-            shared: Some(bytes),
-            ..Buffer::after(last, bytes, &[])
-        }
+        Buffer { shared: Some(bytes), ..Buffer::after(last, bytes, &[]) }
     }
 
     /// A buffer for a frame whose chains ran in front of the stack.
     pub(crate) fn of_front(head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
-        Buffer {
-            number: FRONT_BUFFER,
-            head,
-            tail,
-            ..Buffer::default()
-        }
+        Buffer { number: FRONT_BUFFER, head, tail, ..Buffer::default() }
     }
 
     /// A reference to some of its bytes, if they can be referred to.
@@ -91,13 +78,7 @@ impl<'a> Buffer<'a> {
             Some((number, offset)) if number == self.number => (self.head, self.tail, self.merged, offset),
             Some(_) | None => (&[][..], &[][..], &[][..], 0),
         };
-        Pieces {
-            head,
-            tail,
-            merged: merged.iter(),
-            before: before as usize,
-            left: len,
-        }
+        Pieces { head, tail, merged: merged.iter(), before: before as usize, left: len }
     }
 }
 
@@ -165,11 +146,7 @@ pub(crate) struct Cause<'a> {
 impl<'a> Cause<'a> {
     /// A request of an application.
     pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
-        Cause {
-            buffer,
-            application: true,
-            ..Cause::default()
-        }
+        Cause { buffer, application: true, ..Cause::default() }
     }
 
     /// A request whose caller gets the error.

@@ -446,13 +446,7 @@ impl Effects<'_> {
 #[inline]
 fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
     match rec.data_at {
-        u32::MAX => Some(Data {
-            uid: Id::NONE,
-            off: 0,
-            addr: 0,
-            len: 0,
-            seg_size: 0,
-        }),
+        u32::MAX => Some(Data { uid: Id::NONE, off: 0, addr: 0, len: 0, seg_size: 0 }),
         at => Some(bytemuck::pod_read_unaligned(
             image.get(at as usize..)?.get(..size_of::<Data>())?,
         )),

@@ -27,12 +27,7 @@ struct Done {
     len: u32,
 }
 
-const DENIED: Done = Done {
-    result: 1,
-    value: 0,
-    addr: 0,
-    len: 0,
-};
+const DENIED: Done = Done { result: 1, value: 0, addr: 0, len: 0 };
 const MISALIGNED: Done = Done { result: 2, ..DENIED };
 
 /// Bytes that an atomic operation changes, and a multiple of which its address is.
@@ -65,13 +60,8 @@ impl Effects<'_> {
 
     fn carry_out(&mut self, operation: Operation, args: [u64; MAX_ARGS], out: &mut Vec<u8>) -> Done {
         let [domain, key, at, a, b, c] = args;
-        let span = |len, rights| Span {
-            domain: domain as u32,
-            key: key as u32,
-            at,
-            len,
-            rights: rights as u32,
-        };
+        let span =
+            |len, rights| Span { domain: domain as u32, key: key as u32, at, len, rights: rights as u32 };
         let limit = self.state.limits.regions;
         let regions = &mut self.state.regions;
         match operation {
@@ -83,10 +73,7 @@ impl Effects<'_> {
                 // Its second argument is a length.
                 let region = (key <= MAX_BYTES).then(|| Region::new(key as usize));
                 let key = region.and_then(|region| regions.add((domain as u32, 0, 0), region, limit));
-                key.map_or(DENIED, |key| Done {
-                    value: key.into(),
-                    ..Done::default()
-                })
+                key.map_or(DENIED, |key| Done { value: key.into(), ..Done::default() })
             }
             Operation::Check => regions.open(span(a, b)).map_or(DENIED, |_| Done::default()),
             Operation::Read => {
@@ -96,20 +83,13 @@ impl Effects<'_> {
                 for Part { region, from, len } in parts {
                     out.extend_from_slice(&region.bytes()[from..from + len]);
                 }
-                Done {
-                    addr: Buffer::read_addr(),
-                    len: a as u32,
-                    ..Done::default()
-                }
+                Done { addr: Buffer::read_addr(), len: a as u32, ..Done::default() }
             }
             Operation::Write => {
                 let Some(parts) = regions.open(span(b, c)) else {
                     return DENIED;
                 };
-                Done {
-                    len: scatter(parts, self.cause.buffer.get(a, b)),
-                    ..Done::default()
-                }
+                Done { len: scatter(parts, self.cause.buffer.get(a, b)), ..Done::default() }
             }
             Operation::Set => {
                 let Some(parts) = regions.open(span(WORD as u64, b)) else {
@@ -136,11 +116,7 @@ impl Effects<'_> {
                     Operation::FetchAdd => scalar::store(word, before.wrapping_add(a)),
                     _ => {}
                 }
-                Done {
-                    value: before,
-                    len: WORD as u32,
-                    ..Done::default()
-                }
+                Done { value: before, len: WORD as u32, ..Done::default() }
             }
         }
     }

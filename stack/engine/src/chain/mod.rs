@@ -215,10 +215,7 @@ impl Chains {
         let mut verdict = Verdict::Nobody;
         let mut next = range.start;
         for chain in ran.chains.iter().take(range.len()) {
-            let cause = Cause {
-                ran: Some((ran.at, chain)),
-                ..*cause
-            };
+            let cause = Cause { ran: Some((ran.at, chain)), ..*cause };
             let aim = Aim::Ids(guesses.get(next).copied().flatten());
             verdict = self.event(now, events.get_mut(next), aim, &cause)?;
             self.run_raised(now, &cause);
@@ -268,11 +265,7 @@ impl Chains {
             } else if !raised.data.is_empty() {
                 std::mem::swap(&mut read, &mut raised.data);
             }
-            let cause = Cause {
-                answer: raised.answer,
-                buffer: cause.buffer.beside(&read),
-                ..cause
-            };
+            let cause = Cause { answer: raised.answer, buffer: cause.buffer.beside(&read), ..cause };
             if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;
                 self.not_run(now, Nothing::Event(raised.bytes_mut()), "no_room_raised");
@@ -292,10 +285,7 @@ impl Chains {
         let room = room(&self.state, bounds, None, &Cause::default()).is_ok();
         if !room {
             self.state.counters.no_room_timer += 1;
-            let header = EventHeader {
-                event,
-                ..bytemuck::Zeroable::zeroed()
-            };
+            let header = EventHeader { event, ..bytemuck::Zeroable::zeroed() };
             self.not_run(now, Nothing::Event(bytemuck::bytes_of(&header)), "no_room_timer");
         }
         room
@@ -307,10 +297,7 @@ impl Chains {
         words.clear();
         words.resize(self.tables.events[event as usize].size.div_ceil(8), 0);
         let bytes: &mut [u8] = cast_slice_mut(words);
-        let header = EventHeader {
-            event,
-            ..event_header(bytes)
-        };
+        let header = EventHeader { event, ..event_header(bytes) };
         set_event_header(bytes, &header);
         // It cannot be denied: there is room, no id is vacant, and only requests are refused.
         let aim = slot.map_or(Aim::Ids(None), Aim::Slot);
@@ -337,10 +324,7 @@ impl Chains {
         let found = if cause.shared && plan.creates.is_some_and(replicated) {
             // One more beside those that have its id.
             header.hash = state.contexts.hash(&header.id[0]) as u32;
-            Found {
-                keyed: None,
-                vacant: state.contexts.member_id(&header.id[0]),
-            }
+            Found { keyed: None, vacant: state.contexts.member_id(&header.id[0]) }
         } else {
             state.resolve(header, aim, cause, plan)
         };
@@ -441,14 +425,7 @@ impl Chains {
                 Some(observer) => effects.execute_observed(program, records, observer),
             }
         }
-        let Effects {
-            keyed,
-            fresh,
-            keyed_ends,
-            fresh_ends,
-            signalled,
-            ..
-        } = effects;
+        let Effects { keyed, fresh, keyed_ends, fresh_ends, signalled, .. } = effects;
         if fresh_size > 0 {
             // The slot is all zero again for the next chain; unless it was used, only its id is not.
             let dirty = if fresh.is_some() {

@@ -58,23 +58,14 @@ impl State {
             header.ids = 1;
             header.id[0] = self.contexts.first_id(slot);
             header.hash = self.contexts.first_hash(slot) as u32;
-            return Found {
-                keyed: Some(slot),
-                vacant: None,
-            };
+            return Found { keyed: Some(slot), vacant: None };
         }
-        if let Some(Guess {
-            hash,
-            slot: Some(slot),
-        }) = guess
+        if let Some(Guess { hash, slot: Some(slot) }) = guess
             && self.contexts.is_known(slot, &header.id[0])
             && !plan.creates_on(self.contexts.entry(slot).kind)
         {
             header.hash = hash as u32;
-            return Found {
-                keyed: Some(slot),
-                vacant: None,
-            };
+            return Found { keyed: Some(slot), vacant: None };
         }
         self.search(header, plan, guess)
     }

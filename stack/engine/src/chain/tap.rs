@@ -157,11 +157,7 @@ impl Observer {
             tap,
             before: Before::default(),
             counted: Vec::new(),
-            packet: Received {
-                parser: None,
-                net: bytemuck::Zeroable::zeroed(),
-                bytes: Vec::new(),
-            },
+            packet: Received { parser: None, net: bytemuck::Zeroable::zeroed(), bytes: Vec::new() },
             is_of_packet: false,
             none: RecordBuf::default(),
             causes: 0,
@@ -250,11 +246,7 @@ impl Observer {
         self.before.clear();
         keep(&mut self.before.event, event);
         self.first_cause = self.causes.wrapping_add(1);
-        let counted = [Counted {
-            record: None,
-            counter,
-            by: 1,
-        }];
+        let counted = [Counted { record: None, counter, by: 1 }];
         (self.tap)(&TapEvent {
             program,
             now,

@@ -48,11 +48,7 @@ impl PagePool {
                 }
                 page
             }
-            None => Box::new(Page {
-                bytes: [0; PAGE],
-                present: [0; PAGE / 64],
-                has_present: false,
-            }),
+            None => Box::new(Page { bytes: [0; PAGE], present: [0; PAGE / 64], has_present: false }),
         }
     }
 
@@ -89,13 +85,7 @@ struct Held {
 impl RecvBuffer {
     /// A unit of `size` bytes in all that keeps what lies within `cap` of its flush point.
     pub(crate) fn new(size: u64, cap: u64) -> RecvBuffer {
-        RecvBuffer {
-            taken: 0,
-            flushed: 0,
-            cap,
-            size,
-            held: None,
-        }
+        RecvBuffer { taken: 0, flushed: 0, cap, size, held: None }
     }
 
     /// True when all bytes of its size have been handed over, or it was ended.

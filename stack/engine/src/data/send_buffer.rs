@@ -106,13 +106,7 @@ impl Piece {
 impl SendBuffer {
     /// A unit for `size` bytes: it is over when they are retired. [`u64::MAX`]: for any number.
     pub(crate) fn new(size: u64) -> SendBuffer {
-        SendBuffer {
-            retired: 0,
-            sent: 0,
-            end: 0,
-            size,
-            held: None,
-        }
+        SendBuffer { retired: 0, sent: 0, end: 0, size, held: None }
     }
 
     /// True when all bytes of its size have been retired, or it was ended.
@@ -179,11 +173,7 @@ impl SendBuffer {
         held.seal(self.end);
         let start = self.end;
         self.end += bytes.len() as u64;
-        held.pieces.push_back(Piece {
-            start,
-            bytes,
-            chunk: 0,
-        });
+        held.pieces.push_back(Piece { start, bytes, chunk: 0 });
     }
 
     /// Retires the first `len` bytes: later packets cannot refer to them. Returns how many there
@@ -400,11 +390,7 @@ mod tests {
     #[test]
     fn offsets_pass_four_gigabytes() {
         let start = u64::from(u32::MAX) - 10;
-        let mut unit = SendBuffer {
-            retired: start,
-            end: start,
-            ..SendBuffer::new(u64::MAX)
-        };
+        let mut unit = SendBuffer { retired: start, end: start, ..SendBuffer::new(u64::MAX) };
         let mut pool = ChunkPool::default();
         unit.append(&[7; 100], &mut pool);
         let mut refs = Vec::new();

@@ -86,19 +86,13 @@ struct Others<U> {
 
 impl<U> Default for Group<U> {
     fn default() -> Group<U> {
-        Group {
-            own: None,
-            others: None,
-        }
+        Group { own: None, others: None }
     }
 }
 
 impl<U> Default for Others<U> {
     fn default() -> Others<U> {
-        Others {
-            units: Vec::new(),
-            passed: 0,
-        }
+        Others { units: Vec::new(), passed: 0 }
     }
 }
 

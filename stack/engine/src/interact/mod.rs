@@ -161,11 +161,7 @@ impl Interactive {
     }
 
     fn view<'a>(&'a mut self, contexts: &'a mut Contexts) -> (&'a mut Source, &'a [Signalled], View<'a>) {
-        let view = View {
-            contexts,
-            rows: &self.rows,
-            kinds: &self.kinds,
-        };
+        let view = View { contexts, rows: &self.rows, kinds: &self.kinds };
         (&mut self.source, &self.signals, view)
     }
 }

@@ -43,10 +43,7 @@ impl At {
 /// When the program declares more than a provider can have.
 pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     let provider = provider(module);
-    let field = |f: &hawser_ir::Field| Field {
-        name: f.name.clone(),
-        kind: kind(module, f),
-    };
+    let field = |f: &hawser_ir::Field| Field { name: f.name.clone(), kind: kind(module, f) };
     let event = |(name, body): &(String, StructId)| EventType {
         name: format!("{provider}.{name}"),
         fields: module
@@ -60,14 +57,8 @@ pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     let asserts = (0u64..)
         .zip(&module.asserts)
         .map(|(index, (_, text))| (index, text.clone()));
-    let assertion = Field {
-        name: "assertion".to_owned(),
-        kind: Kind::Enum(asserts.collect()),
-    };
-    let failed = EventType {
-        name: format!("{provider}.{FAILED}"),
-        fields: vec![assertion],
-    };
+    let assertion = Field { name: "assertion".to_owned(), kind: Kind::Enum(asserts.collect()) };
+    let failed = EventType { name: format!("{provider}.{FAILED}"), fields: vec![assertion] };
     let events = module.signals.iter().map(event).chain([failed]).collect();
     let mut about = Vec::new();
     for (name, body) in &module.signals {
@@ -167,26 +158,9 @@ fn walk(
                 Some((min, max)) => Access::Modifiable { min, max },
                 None => Access::Observable,
             };
-            let row = Row {
-                context,
-                at: At {
-                    offset,
-                    len: len as u32,
-                },
-            };
-            let declared = Declared {
-                row,
-                of: body,
-                field: field.name.clone(),
-            };
-            out.push((
-                Variable {
-                    name,
-                    kind: kind(module, field),
-                    access,
-                },
-                declared,
-            ));
+            let row = Row { context, at: At { offset, len: len as u32 } };
+            let declared = Declared { row, of: body, field: field.name.clone() };
+            out.push((Variable { name, kind: kind(module, field), access }, declared));
         }
     }
 }
@@ -196,10 +170,7 @@ pub(super) fn signals(module: &Module, schema: &Schema) -> Vec<Signalled> {
     let provider = provider(module);
     let signal = |(name, body): &(String, StructId)| {
         let event = schema.event(&format!("{provider}.{name}"))?;
-        Some(Signalled {
-            event,
-            scalars: signal_scalars(module, *body),
-        })
+        Some(Signalled { event, scalars: signal_scalars(module, *body) })
     };
     // It lacks none: the schema was made of the module.
     module.signals.iter().map_while(signal).collect()
@@ -207,12 +178,7 @@ pub(super) fn signals(module: &Module, schema: &Schema) -> Vec<Signalled> {
 
 fn signal_scalars(module: &Module, body: StructId) -> Vec<At> {
     let fields = &module.structure(body).fields;
-    let at = |f: &hawser_ir::Field| {
-        Some(At {
-            offset: f.offset,
-            len: scalar::size(&f.ty)? as u32,
-        })
-    };
+    let at = |f: &hawser_ir::Field| Some(At { offset: f.offset, len: scalar::size(&f.ty)? as u32 });
     fields
         .iter()
         .filter(|f| f.ty.is_scalar())

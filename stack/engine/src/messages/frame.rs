@@ -92,12 +92,7 @@ pub(super) struct Decoder {
 impl Decoder {
     /// One that takes messages up to so many bytes.
     pub(super) fn new(longest: usize) -> Decoder {
-        Decoder {
-            head: [0; HEADER],
-            have: 0,
-            body: Vec::new(),
-            longest,
-        }
+        Decoder { head: [0; HEADER], have: 0, body: Vec::new(), longest }
     }
 
     /// Whether a part of a frame has come.
@@ -188,11 +183,7 @@ mod tests {
     fn what_is_too_long_or_no_frame_is_an_error_before_any_memory_is_taken() {
         let mut decoder = Decoder::new(300);
         let head = &encode(Kind::Call, 5, &[0; 301])[..HEADER];
-        let error = FrameError::TooLong {
-            kind: Kind::Call,
-            number: 5,
-            len: 301,
-        };
+        let error = FrameError::TooLong { kind: Kind::Call, number: 5, len: 301 };
         assert_eq!(all(&mut decoder, head), Err(error));
         assert_eq!(decoder.body.capacity(), 0);
         for head in [[0u8; HEADER], [255; HEADER], [0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0]] {

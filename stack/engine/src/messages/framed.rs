@@ -201,12 +201,7 @@ impl Messages {
         }
         let bytes = encode(kind, number, body);
         let len = bytes.len();
-        c.outgoing.push_back(Outgoing {
-            kind,
-            number,
-            bytes,
-            taken: 0,
-        });
+        c.outgoing.push_back(Outgoing { kind, number, bytes, taken: 0 });
         c.unsent += len;
         if let Some(bound) = self.sockets.get_mut(&c.socket) {
             bound.unsent += len;
@@ -410,11 +405,7 @@ impl Messages {
     /// connection ends.
     fn unreadable(&mut self, stack: &mut Stack, now: Instant, connection: u64, error: FrameError) {
         match error {
-            FrameError::TooLong {
-                kind: Kind::Call | Kind::Message,
-                number,
-                ..
-            } => {
+            FrameError::TooLong { kind: Kind::Call | Kind::Message, number, .. } => {
                 let why = MESSAGE_SIZE.0.to_be_bytes();
                 self.stop_taking(connection);
                 self.push(stack, now, connection, Kind::Refused, number, &why);

@@ -574,13 +574,7 @@ impl Messages {
             bound.queue.push_back(request);
             bound.serving += 1;
         }
-        let served = Served {
-            socket,
-            peer,
-            origin,
-            progress: Progress::Waiting(message),
-            due: None,
-        };
+        let served = Served { socket, peer, origin, progress: Progress::Waiting(message), due: None };
         self.requests.insert(request, served);
         self.change(Key::Requests(Socket(socket)));
         request
@@ -702,10 +696,9 @@ impl Messages {
 pub(super) fn check_size(len: usize, options: &MessageOptions) -> Result<(), MessageError> {
     match len {
         0 => Err(MessageError::Empty),
-        len if len > options.size => Err(MessageError::TooLong {
-            len: len as u64,
-            longest: options.size as u64,
-        }),
+        len if len > options.size => {
+            Err(MessageError::TooLong { len: len as u64, longest: options.size as u64 })
+        }
         _ => Ok(()),
     }
 }

@@ -74,10 +74,7 @@ impl Subnet {
     /// An address with its prefix length in its own family's terms; nothing when that is too long.
     pub(super) fn new(ip: IpAddr, prefix: u8) -> Option<Subnet> {
         let (width, offset) = if ip.is_ipv4() { (32, 96) } else { (128, 0) };
-        (prefix <= width).then(|| Subnet {
-            own: to_bytes(ip),
-            bits: u32::from(prefix) + offset,
-        })
+        (prefix <= width).then(|| Subnet { own: to_bytes(ip), bits: u32::from(prefix) + offset })
     }
 
     /// Whether `ip` is on this subnet.

@@ -216,11 +216,7 @@ mod tests {
     #[test]
     fn completion_reaches_into_the_payload() {
         // The example's bytes behind a checksum field that holds a pseudo-header sum of zero.
-        let mut frame = TxFrame {
-            head: vec![9, 9, 0, 0, 0, 1],
-            csum: Some((2, 2)),
-            ..TxFrame::default()
-        };
+        let mut frame = TxFrame { head: vec![9, 9, 0, 0, 0, 1], csum: Some((2, 2)), ..TxFrame::default() };
         frame.payload.push(PayRef::from(RFC_1071[2..].to_vec()));
         assert!(complete(&mut frame));
         assert_eq!(frame.head, [9, 9, 0x22, 0x0d, 0, 1]);
@@ -231,11 +227,7 @@ mod tests {
     #[test]
     fn a_zero_checksum_is_replaced_in_the_field_of_udp_alone() {
         for (field, expected) in [(16, [0, 0]), (6, [0xff, 0xff]), (2, [0, 0])] {
-            let mut frame = TxFrame {
-                head: vec![0; 20],
-                csum: Some((0, field)),
-                ..TxFrame::default()
-            };
+            let mut frame = TxFrame { head: vec![0; 20], csum: Some((0, field)), ..TxFrame::default() };
             frame.payload.push(PayRef::from(vec![0xff, 0xff]));
             assert!(complete(&mut frame));
             let field = field as usize;
@@ -246,11 +238,7 @@ mod tests {
     #[test]
     fn offsets_outside_the_head_are_refused() {
         for csum in [(0, 5), (6, 4), (0, u16::MAX)] {
-            let mut frame = TxFrame {
-                head: vec![0; 6],
-                csum: Some(csum),
-                ..TxFrame::default()
-            };
+            let mut frame = TxFrame { head: vec![0; 6], csum: Some(csum), ..TxFrame::default() };
             assert!(!complete(&mut frame));
         }
     }

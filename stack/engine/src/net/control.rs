@@ -55,11 +55,7 @@ impl Interface {
                 self.send_arp(own, packet.sender_mac, &reply);
             }
             Operation::Reply => {
-                let answer = Answer {
-                    mac: Some(packet.sender_mac),
-                    solicited: true,
-                    overrides: true,
-                };
+                let answer = Answer { mac: Some(packet.sender_mac), solicited: true, overrides: true };
                 let released = self.neighbours.answered(now, packet.sender_ip, answer);
                 self.send_released(released);
             }
@@ -346,12 +342,7 @@ impl Interface {
         if !self.may_reply() {
             return false;
         }
-        let mut net = Net {
-            src_ip: from,
-            dst_ip: to,
-            ttl: hop_limit,
-            ..NET_ZERO
-        };
+        let mut net = Net { src_ip: from, dst_ip: to, ttl: hop_limit, ..NET_ZERO };
         net.protocol = if is_ipv4(&to) {
             icmp::PROTOCOL_V4
         } else {
@@ -361,14 +352,7 @@ impl Interface {
             return false;
         }
         let head = icmp_head(&net, self.header_room(&net), write);
-        self.send(
-            now,
-            &net,
-            TxFrame {
-                head,
-                ..TxFrame::default()
-            },
-        );
+        self.send(now, &net, TxFrame { head, ..TxFrame::default() });
         true
     }
 
@@ -389,10 +373,7 @@ impl Interface {
         let payload_len = (head.len() - ethernet::HEADER - ipv6::HEADER) as u16;
         ethernet::write(&mut head, mac, own, EtherType::Ipv6);
         ipv6::write(&mut head[ethernet::HEADER..], &net, payload_len);
-        self.outgoing.waiting.push(TxFrame {
-            head,
-            ..TxFrame::default()
-        });
+        self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
     }
 
     fn send_arp(&mut self, own: Mac, to: Mac, packet: &Arp) {
@@ -402,10 +383,7 @@ impl Interface {
         let mut head = vec![0; ethernet::HEADER];
         ethernet::write(&mut head, to, own, EtherType::Arp);
         arp::write(&mut head, packet);
-        self.outgoing.waiting.push(TxFrame {
-            head,
-            ..TxFrame::default()
-        });
+        self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
     }
 
     /// Sends what waited for a neighbour.

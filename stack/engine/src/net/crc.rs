@@ -122,19 +122,11 @@ mod tests {
     }
 
     fn crc() -> Crc {
-        Crc {
-            at: 0,
-            in_trailer: true,
-            invariant: true,
-            masked: vec![(32, 8)],
-        }
+        Crc { at: 0, in_trailer: true, invariant: true, masked: vec![(32, 8)] }
     }
 
     fn filled(packet: &[u8], network: usize) -> Vec<u8> {
-        let mut frame = TxFrame {
-            head: packet.to_vec(),
-            ..TxFrame::default()
-        };
+        let mut frame = TxFrame { head: packet.to_vec(), ..TxFrame::default() };
         let end = packet.len() - 4;
         frame.head[end..].fill(0);
         assert!(crc().fill(&mut frame, 0, network));

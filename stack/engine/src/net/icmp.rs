@@ -93,13 +93,7 @@ pub(super) fn error_v6(header: Header) -> Option<Icmp> {
 }
 
 fn icmp(header: Header, kind: u32, mtu: u32) -> Icmp {
-    Icmp {
-        kind,
-        mtu,
-        icmp_type: header.kind,
-        icmp_code: header.code,
-        pad: [0; 6],
-    }
+    Icmp { kind, mtu, icmp_type: header.kind, icmp_code: header.code, pad: [0; 6] }
 }
 
 /// Appends the first bytes of a message, its checksum still zero.

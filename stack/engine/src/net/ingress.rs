@@ -62,11 +62,9 @@ impl Interface {
                 (6, icmp::PROTOCOL_V6) => self.icmp_v6(now, frame, &packet),
                 // Of IPv4 that is settled: nothing is taken that is not for an own address.
                 (6, _) if !self.is_ours(&packet.net.dst_ip) => Err(DropReason::NotForUs),
-                (_, _) if packet.is_trimmed() => Ok(Ingress::Trimmed {
-                    net: packet.net,
-                    head: packet.transport(),
-                    tail: packet.tail,
-                }),
+                (_, _) if packet.is_trimmed() => {
+                    Ok(Ingress::Trimmed { net: packet.net, head: packet.transport(), tail: packet.tail })
+                }
                 (_, _) => Ok(deliver(frame, &packet)),
             },
             Err((refusal, packet)) => {
@@ -97,10 +95,7 @@ impl Interface {
                 self.report_problem(
                     now,
                     &packet,
-                    Problem {
-                        code: Problem::UNKNOWN_NEXT_HEADER,
-                        pointer,
-                    },
+                    Problem { code: Problem::UNKNOWN_NEXT_HEADER, pointer },
                 );
             }
         }
@@ -235,11 +230,7 @@ fn trim<'a>(frame: &RxFrame<'a>, net: Net, offset: usize) -> Result<Packet<'a>, 
 fn walk(packet: Packet<'_>) -> Result<Packet<'_>, Refusal> {
     let mut net = packet.net;
     let protocol_at = ipv6::walk(packet.whole, &mut net)? as u32;
-    Ok(Packet {
-        net,
-        protocol_at,
-        ..packet
-    })
+    Ok(Packet { net, protocol_at, ..packet })
 }
 
 /// Hands a packet to the engine.

@@ -41,10 +41,7 @@ impl Problem {
 
 impl From<DropReason> for Refusal {
     fn from(reason: DropReason) -> Refusal {
-        Refusal {
-            reason,
-            problem: None,
-        }
+        Refusal { reason, problem: None }
     }
 }
 
@@ -173,10 +170,7 @@ fn fragment(packet: &[u8], at: usize) -> Result<usize, Refusal> {
 fn problem(code: u8, pointer: usize) -> Refusal {
     Refusal {
         reason: DropReason::Extension,
-        problem: Some(Problem {
-            code,
-            pointer: pointer as u32,
-        }),
+        problem: Some(Problem { code, pointer: pointer as u32 }),
     }
 }
 

@@ -212,12 +212,7 @@ mod tests {
         };
         let mut csum = first.csum;
         let (front, head) = first.head.split_at(NET + usize::from(net.hdr_len));
-        let mut first = Segment {
-            net: &mut net,
-            front,
-            head,
-            csum: &mut csum,
-        };
+        let mut first = Segment { net: &mut net, front, head, csum: &mut csum };
         let taken: Vec<_> = rest.iter().map_while(|next| first.append(next)).collect();
         (taken.len(), net, taken.concat())
     }
@@ -338,17 +333,9 @@ mod tests {
 
     #[test]
     fn packets_with_a_trailer_or_a_crc_are_not_merged() {
-        let field = |fill| WireField::Bits {
-            name: "field".to_owned(),
-            offset: 0,
-            ty: Ty::uint(32),
-            bits: 32,
-            fill,
-        };
-        let crc = Fill::Crc32 {
-            masked: Vec::new(),
-            invariant: false,
-        };
+        let field =
+            |fill| WireField::Bits { name: "field".to_owned(), offset: 0, ty: Ty::uint(32), bits: 32, fill };
+        let crc = Fill::Crc32 { masked: Vec::new(), invariant: false };
         let header = |header, trailer| Blueprint {
             name: "header".to_owned(),
             body: StructId(0),

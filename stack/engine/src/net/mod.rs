@@ -109,10 +109,7 @@ impl Interface {
         if let Medium::Ethernet(mac) = caps.medium
             && subnets.iter().any(|s| !is_ipv4(&s.own))
         {
-            subnets.push(Subnet {
-                own: ndisc::link_local(mac),
-                bits: 64,
-            });
+            subnets.push(Subnet { own: ndisc::link_local(mac), bits: 64 });
         }
         if subnets.is_empty() {
             return Err(ConfigError::NoAddress);

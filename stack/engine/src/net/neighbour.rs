@@ -237,14 +237,7 @@ impl Neighbours {
     }
 
     fn insert(&mut self, ip: Ip, state: State, mac: Mac, now: Instant, until: Instant) {
-        let neighbour = Neighbour {
-            state,
-            mac,
-            until,
-            tries: 1,
-            used: now,
-            waiting: VecDeque::new(),
-        };
+        let neighbour = Neighbour { state, mac, until, tries: 1, used: now, waiting: VecDeque::new() };
         if let Some(deadline) = neighbour.deadline() {
             arm(&mut self.next, deadline);
         }
@@ -300,10 +293,7 @@ impl Neighbour {
             State::Reachable | State::Stale => return true,
         }
         self.until = now + RETRANS_TIMER;
-        questions.push(Solicit {
-            ip,
-            mac: (self.state == State::Probe).then_some(self.mac),
-        });
+        questions.push(Solicit { ip, mac: (self.state == State::Probe).then_some(self.mac) });
         true
     }
 }

@@ -80,10 +80,7 @@ impl Probe {
             target_ip,
         };
         arp::write(&mut head, &packet);
-        TxFrame {
-            head,
-            ..TxFrame::default()
-        }
+        TxFrame { head, ..TxFrame::default() }
     }
 
     fn solicitation(&self, target: &Ip) -> TxFrame {
@@ -102,10 +99,7 @@ impl Probe {
         let payload_len = (head.len() - ethernet::HEADER - ipv6::HEADER) as u16;
         ethernet::write(&mut head, ndisc::group_mac(&group), self.own, EtherType::Ipv6);
         ipv6::write(&mut head[ethernet::HEADER..], &net, payload_len);
-        TxFrame {
-            head,
-            ..TxFrame::default()
-        }
+        TxFrame { head, ..TxFrame::default() }
     }
 }
 

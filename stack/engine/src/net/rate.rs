@@ -15,11 +15,7 @@ pub(super) struct TokenBucket {
 
 impl TokenBucket {
     pub(super) fn new(burst: u32, interval: Duration) -> TokenBucket {
-        TokenBucket {
-            burst,
-            interval,
-            full_at: Instant::ORIGIN,
-        }
+        TokenBucket { burst, interval, full_at: Instant::ORIGIN }
     }
 
     /// Takes a token; false when there is none.

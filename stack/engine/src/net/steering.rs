@@ -43,11 +43,7 @@ impl Steering {
     pub const SPREAD: u32 = 0x9e37_79b1;
 
     /// One stack alone.
-    pub const ALONE: Steering = Steering {
-        shards: 1,
-        index: 0,
-        keys: [1; 2],
-    };
+    pub const ALONE: Steering = Steering { shards: 1, index: 0, keys: [1; 2] };
 
     /// The shard of a peer's packets; the ports are its own and ours, and 0 where the protocol has none.
     #[must_use]
@@ -142,11 +138,7 @@ mod tests {
     use hawser_ir::abi::Csum;
     use hawser_time::Instant;
 
-    const STEERING: Steering = Steering {
-        shards: 4,
-        index: 1,
-        keys: [0x9e37_79b1, 0x85eb_ca6b],
-    };
+    const STEERING: Steering = Steering { shards: 4, index: 1, keys: [0x9e37_79b1, 0x85eb_ca6b] };
 
     fn recipient(medium: Medium, packet: &[u8]) -> Recipient {
         let frame = RxFrame {
@@ -181,11 +173,7 @@ mod tests {
             [0x8000_0001, 0x0001_0003],
         ] {
             for (shards, stride) in [(2, 1), (2, 2), (3, 2), (4, 4), (7, 2), (16, 6)] {
-                let steering = Steering {
-                    shards,
-                    index: 0,
-                    keys,
-                };
+                let steering = Steering { shards, index: 0, keys };
                 let mut counts = vec![0; shards.into()];
                 let ports = (0..200 * shards).map(|n| 32_768u16.wrapping_add(n * stride));
                 ports.for_each(|port| counts[usize::from(steering.shard(&peer, port, 80))] += 1);

@@ -208,41 +208,35 @@ impl Stack {
                 // Nobody can verify a checksum over what is missing.
                 put(parser, net, 0, self.buffer(head, tail), Csum::Complete, None)
             }
-            Ingress::Packet {
-                mut net,
-                mut head,
-                mut tail,
-                mut csum,
-                head_offset,
-            } => match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
-                Taker::Nobody => Taken::Nothing,
-                Taker::Parser(parser) => {
-                    let crc = self.front(&frame, &net, head_offset);
-                    put(
-                        Some(parser),
-                        net,
-                        head_offset as usize,
-                        self.buffer(head, tail),
-                        csum,
-                        crc,
-                    )
-                }
-                Taker::NoParser => {
-                    self.chains.state.counters.no_parser += 1;
-                    match net.dst_port {
-                        0 => self.interface.unreachable_reply(now, &frame),
-                        _ => self.interface.refused_reply(now, &frame),
+            Ingress::Packet { mut net, mut head, mut tail, mut csum, head_offset } => {
+                match self.taker(&mut net, (&mut head, &mut tail), &mut csum) {
+                    Taker::Nobody => Taken::Nothing,
+                    Taker::Parser(parser) => {
+                        let crc = self.front(&frame, &net, head_offset);
+                        put(
+                            Some(parser),
+                            net,
+                            head_offset as usize,
+                            self.buffer(head, tail),
+                            csum,
+                            crc,
+                        )
                     }
-                    // It is kept for who observes, in its order.
-                    match self.chains.observer.is_set() {
-                        true => put(None, net, 0, self.buffer(head, tail), csum, None),
-                        false => Taken::Nothing,
+                    Taker::NoParser => {
+                        self.chains.state.counters.no_parser += 1;
+                        match net.dst_port {
+                            0 => self.interface.unreachable_reply(now, &frame),
+                            _ => self.interface.refused_reply(now, &frame),
+                        }
+                        // It is kept for who observes, in its order.
+                        match self.chains.observer.is_set() {
+                            true => put(None, net, 0, self.buffer(head, tail), csum, None),
+                            false => Taken::Nothing,
+                        }
                     }
                 }
-            },
-            Ingress::IcmpError {
-                net, quoted, icmp, ..
-            } => Taken::Report(net, quoted, icmp),
+            }
+            Ingress::IcmpError { net, quoted, icmp, .. } => Taken::Report(net, quoted, icmp),
             Ingress::Done | Ingress::Drop(_) => Taken::Nothing,
         }
     }
@@ -260,10 +254,7 @@ impl Stack {
     #[inline(always)]
     fn run_group(&mut self, now: Instant, wire: &dyn Wire, arrivals: &[Option<Arrival<'_>>]) {
         for arrival in arrivals.iter().flatten() {
-            let cause = Cause {
-                buffer: arrival.buffer,
-                ..Cause::default()
-            };
+            let cause = Cause { buffer: arrival.buffer, ..Cause::default() };
             if let Some(observer) = self.chains.observer.get() {
                 arrival.show(observer);
             }
@@ -387,10 +378,7 @@ impl Stack {
                 csum: Csum::Complete,
                 crc: None,
             };
-            let cause = Cause {
-                buffer,
-                ..Cause::default()
-            };
+            let cause = Cause { buffer, ..Cause::default() };
             let input = (parser, Input::Icmp(packet, &heeded));
             self.chains.input(now, input, &cause, &mut self.work.events) == Ok(Verdict::Taken)
         });
@@ -403,12 +391,7 @@ impl Stack {
 impl Work {
     /// Looks up and touches the contexts that the events name, each step for all of them.
     fn look_ahead(&mut self, contexts: &Contexts) {
-        let Work {
-            ahead: events,
-            guesses,
-            hashed,
-            ..
-        } = self;
+        let Work { ahead: events, guesses, hashed, .. } = self;
         guesses.clear();
         for i in 0..events.len() {
             let header: &EventHeader = from_bytes(&events.get(i)[..size_of::<EventHeader>()]);
@@ -420,10 +403,7 @@ impl Work {
             if !same(id, &hashed.0) {
                 *hashed = (*id, contexts.hash(id));
             }
-            guesses.push(Some(Guess {
-                hash: hashed.1,
-                slot: None,
-            }));
+            guesses.push(Some(Guess { hash: hashed.1, slot: None }));
         }
         let mut before = Guess { hash: 0, slot: None };
         for guess in guesses.iter_mut().flatten() {

@@ -248,11 +248,7 @@ impl Builder<'_> {
     fn cut(&mut self, frame: &mut TxFrame) -> bool {
         let (room, sent) = (self.room, &mut self.pending.sent);
         let header = &self.pending.buffers.header[..];
-        let joined = Joined {
-            header,
-            len: sent.shared.len,
-            size: self.pending.seg_size,
-        };
+        let joined = Joined { header, len: sent.shared.len, size: self.pending.seg_size };
         frame.head.resize(room, 0);
         frame.head.extend_from_slice(header);
         let len = joined.cut(sent.packets - sent.shared.first, &mut frame.head[room..]);
@@ -319,11 +315,7 @@ impl Builder<'_> {
     /// Whether a device makes the program's packets of a super-segment with this header. The image
     /// as it was before is saved.
     fn check(&mut self, piece: &Piece, header: &[u8]) -> bool {
-        let joined = Joined {
-            header,
-            len: piece.len,
-            size: self.pending.seg_size,
-        };
+        let joined = Joined { header, len: piece.len, size: self.pending.seg_size };
         let after = std::mem::replace(&mut self.pending.buffers.image, self.saved.clone());
         let sent = self.pending.sent.packets;
         let mut own = vec![0; self.max_header];

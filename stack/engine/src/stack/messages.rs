@@ -81,24 +81,11 @@ impl Stack {
             return Err(RequestError::WouldBlock);
         }
         let (source, remote, path_mtu) = self.route(bound.0, peer)?;
-        let flow = Flow {
-            local: (source, bound.1),
-            remote,
-        };
+        let flow = Flow { local: (source, bound.1), remote };
         self.calls += 1;
         let buffer = Buffer::after(&mut self.last_buffer, message, &[]);
-        let op = Op {
-            path_mtu,
-            addr: buffer.addr(),
-            len,
-            sub: self.calls,
-            ..op_of(&flow)
-        };
-        let cause = |handle| Cause {
-            flow: Some(flow),
-            handle: Some(handle),
-            ..Cause::application(buffer)
-        };
+        let op = Op { path_mtu, addr: buffer.addr(), len, sub: self.calls, ..op_of(&flow) };
+        let cause = |handle| Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(buffer) };
         let begun = self.open_beside(owner, cause, |stack, cause| {
             stack.run(now, kind, parser, &op, cause)
         })?;

@@ -82,15 +82,8 @@ impl Stack {
     ) -> Result<(), RequestError> {
         let parser = self.chains.tables.app[op_index(AppOp::Option)];
         let parser = parser.ok_or(RequestError::Refused(Errno::UNKNOWN_OPTION))?;
-        let op = Op {
-            option,
-            arg: value,
-            ..self.op(slot)
-        };
-        let cause = Cause {
-            handle: Some(handle),
-            ..Cause::application(Buffer::default())
-        };
+        let op = Op { option, arg: value, ..self.op(slot) };
+        let cause = Cause { handle: Some(handle), ..Cause::application(Buffer::default()) };
         self.run(now, AppOp::Option, parser, &op, &cause)
             .map(drop)
             .map_err(RequestError::from)

@@ -68,14 +68,8 @@ impl Stack {
         } else {
             net::to_bytes(local.ip())
         };
-        let flow = Flow {
-            local: (address, local.port()),
-            remote: ANYBODY,
-        };
-        let op = Op {
-            backlog,
-            ..self.opening(&flow)
-        };
+        let flow = Flow { local: (address, local.port()), remote: ANYBODY };
+        let op = Op { backlog, ..self.opening(&flow) };
         self.open(now, AppOp::Listen, op, flow, options)
     }
 
@@ -134,15 +128,8 @@ impl Stack {
         if !self.chains.state.ports.is_reached(port, far) {
             return Err(RequestError::OtherShard);
         }
-        let flow = Flow {
-            local: (source, port),
-            remote: far,
-        };
-        let op = Op {
-            path_mtu,
-            sub: number,
-            ..self.opening(&flow)
-        };
+        let flow = Flow { local: (source, port), remote: far };
+        let op = Op { path_mtu, sub: number, ..self.opening(&flow) };
         self.open(now, AppOp::Connect, op, flow, options)
     }
 
@@ -202,12 +189,7 @@ impl Stack {
             return Err(RequestError::Limit("handles"));
         };
         let application = Cause::application(Buffer::default());
-        let cause = Cause {
-            flow: Some(flow),
-            handle: Some(handle),
-            shared,
-            ..application
-        };
+        let cause = Cause { flow: Some(flow), handle: Some(handle), shared, ..application };
         // What it raises comes after its options.
         let budget = std::mem::take(&mut self.chains.state.raised.budget);
         let outcome = self.run(now, kind, parser, &op, &cause);
@@ -312,10 +294,7 @@ impl Stack {
     ) -> Result<bool, RequestError> {
         let mut op = self.op(slot);
         (op.addr, op.len) = (buffer.addr(), buffer.len() as u64);
-        let cause = Cause {
-            handle: Some(handle),
-            ..Cause::application(buffer)
-        };
+        let cause = Cause { handle: Some(handle), ..Cause::application(buffer) };
         match self.run(now, AppOp::Send, parser, &op, &cause) {
             Ok(_) => Ok(true),
             Err(Denied::NoRoom) => {
@@ -623,11 +602,7 @@ impl Stack {
         let mut op = self.op(slot);
         (op.len, op.arg) = (len, arg);
         let handle = self.chains.state.contexts.entry(slot).handle;
-        let cause = Cause {
-            handle,
-            slot: Some(slot),
-            ..Cause::application(Buffer::default())
-        };
+        let cause = Cause { handle, slot: Some(slot), ..Cause::application(Buffer::default()) };
         let outcome = self.run(now, kind, parser, &op, &cause);
         !matches!(outcome, Err(Denied::NoRoom | Denied::Refused(Errno::AGAIN)))
     }

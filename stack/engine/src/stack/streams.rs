@@ -51,11 +51,7 @@ impl Stack {
             ..self.op(owner)
         };
         let flow = self.chains.state.contexts.entry(owner).flow;
-        let cause = |handle| Cause {
-            flow,
-            handle: Some(handle),
-            ..Cause::application(Buffer::default())
-        };
+        let cause = |handle| Cause { flow, handle: Some(handle), ..Cause::application(Buffer::default()) };
         let opened = self.open_beside(owner, cause, |stack, cause| {
             stack.run(now, AppOp::Open, parser, &op, cause)
         })?;

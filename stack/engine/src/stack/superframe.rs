@@ -39,11 +39,7 @@ pub(crate) struct Piece {
 
 impl From<Piece> for SharedHeader {
     fn from(piece: Piece) -> SharedHeader {
-        SharedHeader {
-            first: piece.first,
-            end: piece.first + piece.packets,
-            len: piece.len,
-        }
+        SharedHeader { first: piece.first, end: piece.first + piece.packets, len: piece.len }
     }
 }
 
@@ -59,12 +55,7 @@ impl Piece {
             size if is_rest => pending.len - first * size,
             size => packets * size,
         };
-        Piece {
-            first,
-            packets,
-            len,
-            is_rest,
-        }
+        Piece { first, packets, len, is_rest }
     }
 
     /// The piece as a packet of the instruction: the first, the last, the only one, or one between.
@@ -74,11 +65,7 @@ impl Piece {
         } else {
             pending.packets
         };
-        Segment {
-            index: self.first,
-            count,
-            len: self.len,
-        }
+        Segment { index: self.first, count, len: self.len }
     }
 }
 
@@ -155,11 +142,7 @@ fn number(header: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    const BUILT: Built = Built {
-        len: 20,
-        trailer: 0,
-        csum: Some((0, 16)),
-    };
+    const BUILT: Built = Built { len: 20, trailer: 0, csum: Some((0, 16)) };
 
     /// A header as a TCP would build it; the checksum field has the pseudo-header's sum.
     fn header(seq: u32, flags: u8, len: u32) -> Vec<u8> {
@@ -179,11 +162,7 @@ mod tests {
     fn the_device_s_packets_are_recognised() {
         let (start, len) = (u32::MAX - 1000, 9 * 1448 + 77); // the number wraps
         let whole = header(start, 0x98, len);
-        let joined = Joined {
-            header: &whole,
-            len,
-            size: 1448,
-        };
+        let joined = Joined { header: &whole, len, size: 1448 };
         for index in 0..10 {
             let flags = [0x90, 0x10, 0x18][usize::from(index > 0) + usize::from(index == 9)];
             let this = if index == 9 { 77 } else { 1448 };

@@ -135,10 +135,7 @@ impl Stack {
             swap: work.swap,
             ..op
         };
-        let cause = Cause {
-            handle: Some(handle),
-            ..Cause::application(Buffer::default())
-        };
+        let cause = Cause { handle: Some(handle), ..Cause::application(Buffer::default()) };
         super::request::is_taken(self.run(now, AppOp::Post, parser, &op, &cause))
     }
 }

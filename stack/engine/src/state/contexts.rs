@@ -103,18 +103,12 @@ pub(crate) struct GivenUp {
 impl GivenUp {
     /// What it sends, for this reason.
     pub(crate) fn reset(reason: u64) -> GivenUp {
-        GivenUp {
-            reset: Some(reason),
-            stop: None,
-        }
+        GivenUp { reset: Some(reason), stop: None }
     }
 
     /// What it would read, for this reason.
     pub(crate) fn stop(reason: u64) -> GivenUp {
-        GivenUp {
-            reset: None,
-            stop: Some(reason),
-        }
+        GivenUp { reset: None, stop: Some(reason) }
     }
 }
 
@@ -175,13 +169,7 @@ impl Arena {
     fn new(bytes: usize) -> Arena {
         let words = bytes.div_ceil(8).max(1);
         let shift = (PAGE_WORDS / words).max(1).ilog2();
-        Arena {
-            words,
-            shift,
-            pages: Vec::new(),
-            free: Vec::new(),
-            used: 0,
-        }
+        Arena { words, shift, pages: Vec::new(), free: Vec::new(), used: 0 }
     }
 
     fn take(&mut self) -> u32 {
@@ -277,10 +265,7 @@ impl Contexts {
     pub(crate) fn take_news(&mut self) -> News {
         if self.news.is_none() {
             let changed = self.living().map(|slot| slot.index).collect();
-            self.news = Some(News {
-                changed,
-                ..News::default()
-            });
+            self.news = Some(News { changed, ..News::default() });
         }
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -493,10 +478,7 @@ impl Contexts {
             .for_each(|id| self.unindex(id, slot));
         let entry = &mut self.entries[slot.index];
         self.arenas[entry.kind.0 as usize].free.push(entry.place);
-        *entry = Entry {
-            generation: entry.generation.wrapping_add(1),
-            ..Entry::empty()
-        };
+        *entry = Entry { generation: entry.generation.wrapping_add(1), ..Entry::empty() };
         self.free.push(slot.index);
         self.live -= 1;
         if let Some(news) = &mut self.news {
@@ -526,10 +508,7 @@ impl Contexts {
     /// The context that has this place now, or had it last.
     #[inline]
     pub(crate) fn at(&self, index: u32) -> Slot {
-        Slot {
-            generation: self.entries[index].generation,
-            index,
-        }
+        Slot { generation: self.entries[index].generation, index }
     }
 
     /// All that live, in the order of their slots.

@@ -131,11 +131,7 @@ impl Handles {
         };
         let entry = self.entries.get_mut(index as usize)?;
         let generation = entry.generation.wrapping_add(1);
-        *entry = Entry {
-            generation,
-            live: true,
-            ..Entry::default()
-        };
+        *entry = Entry { generation, live: true, ..Entry::default() };
         Some(Handle(Slot { generation, index }))
     }
 

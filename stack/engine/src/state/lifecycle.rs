@@ -231,10 +231,7 @@ impl State {
                 bound.context = None;
                 units.keep_readable(&mut self.chunks, &mut self.pages);
                 self.rx_held -= before - units.receiving_memory();
-                bound.after = Some(Box::new(After {
-                    units,
-                    flow: entry.flow,
-                }));
+                bound.after = Some(Box::new(After { units, flow: entry.flow }));
             }
             _ => {
                 units.clear(&mut self.chunks, &mut self.pages);

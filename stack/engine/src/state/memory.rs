@@ -55,11 +55,7 @@ impl State {
             0 => self.earned(own - unsent).min(limits.tx_bytes),
             chosen => chosen,
         };
-        let share = Share {
-            own,
-            plenty: limit,
-            scarce: limit,
-        };
+        let share = Share { own, plenty: limit, scarce: limit };
         let room = share.room(limits.tx_total, self.tx_held, limits.min_bytes);
         match entry.not_sent {
             0 => room,
@@ -111,11 +107,7 @@ impl State {
             return true;
         }
         let earned = self.earned(units.map_or(0, |units| units.taken_bytes()));
-        let share = Share {
-            own,
-            plenty: limits.rx_bytes,
-            scarce: earned.min(limits.rx_bytes),
-        };
+        let share = Share { own, plenty: limits.rx_bytes, scarce: earned.min(limits.rx_bytes) };
         needed <= share.room(limits.rx_total, self.rx_held, limits.min_bytes)
     }
 
@@ -136,11 +128,7 @@ mod tests {
     /// in the end, and what the last one got.
     fn greedy(count: usize, plenty: u64, scarce: u64) -> (u64, u64) {
         (0..count).fold((0, 0), |(held, _), _| {
-            let mut share = Share {
-                own: 0,
-                plenty,
-                scarce,
-            };
+            let mut share = Share { own: 0, plenty, scarce };
             let before = held;
             let mut held = held;
             loop {
@@ -172,11 +160,7 @@ mod tests {
     fn a_context_that_gives_memory_back_has_room_beside_many_that_do_not() {
         let (held, last) = greedy(1000, 1 << 20, 128 << 10);
         assert_eq!(last, 128 << 10);
-        let honest = Share {
-            own: 0,
-            plenty: 8 << 20,
-            scarce: 8 << 20,
-        };
+        let honest = Share { own: 0, plenty: 8 << 20, scarce: 8 << 20 };
         assert_eq!(honest.room(TOTAL, held, MIN_BYTES), 8 << 20, "{held}");
     }
 }

@@ -14,10 +14,7 @@ pub(crate) struct Paged<T> {
 
 impl<T> Default for Paged<T> {
     fn default() -> Paged<T> {
-        Paged {
-            pages: Vec::new(),
-            used: 0,
-        }
+        Paged { pages: Vec::new(), used: 0 }
     }
 }
 

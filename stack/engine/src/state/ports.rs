@@ -86,10 +86,7 @@ impl Ports {
 
     /// Of a program in UDP, to which packets come by port: [`Ports::holds`].
     pub(crate) fn known_by_port(mut self, known: bool) -> Ports {
-        self.local = known.then(|| Local {
-            ends: HashMap::new(),
-            held: vec![0; (1 << 16) / 64],
-        });
+        self.local = known.then(|| Local { ends: HashMap::new(), held: vec![0; (1 << 16) / 64] });
         self
     }
 

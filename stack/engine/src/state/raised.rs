@@ -113,11 +113,7 @@ impl Raised {
             room[..size].copy_from_slice(bytes);
         }
         // A program may raise an event that came to it; its ids are those of the context that it came to.
-        let header = EventHeader {
-            event: event.0 as u16,
-            ids: 0,
-            ..event_header(room)
-        };
+        let header = EventHeader { event: event.0 as u16, ids: 0, ..event_header(room) };
         set_event_header(room, &header);
         raised
     }

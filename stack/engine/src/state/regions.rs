@@ -28,10 +28,7 @@ impl Region {
     /// So many bytes, all zero.
     #[must_use]
     pub fn new(len: usize) -> Arc<Region> {
-        Arc::new(Region {
-            len,
-            bytes: Mutex::new(vec![0; len].into_boxed_slice()),
-        })
+        Arc::new(Region { len, bytes: Mutex::new(vec![0; len].into_boxed_slice()) })
     }
 
     /// Bytes in it.
@@ -116,10 +113,7 @@ pub(crate) struct Regions {
 impl Regions {
     /// No regions; `secret` decides the order of their keys.
     pub(crate) fn new(secret: (u64, u64)) -> Regions {
-        Regions {
-            by_key: ByNumber::default(),
-            keys: Keys::new(secret),
-        }
+        Regions { by_key: ByNumber::default(), keys: Keys::new(secret) }
     }
 
     /// Adds a region and returns its key; nothing where there are `limit` already.
@@ -130,15 +124,7 @@ impl Regions {
         limit: usize,
     ) -> Option<u32> {
         let memory = Memory::Region(region);
-        self.insert(
-            Entry {
-                domain,
-                access,
-                base,
-                memory,
-            },
-            limit,
-        )
+        self.insert(Entry { domain, access, base, memory }, limit)
     }
 
     /// Adds a list of pieces, for work of its own host, and returns its key.
@@ -146,20 +132,9 @@ impl Regions {
         let len = pieces
             .iter()
             .fold(0u64, |len, piece| len.saturating_add(piece.len));
-        let memory = Memory::List {
-            pieces: pieces.into(),
-            len,
-        };
+        let memory = Memory::List { pieces: pieces.into(), len };
         let access = ACCESS_LOCAL_WRITE;
-        self.insert(
-            Entry {
-                domain,
-                access,
-                base: 0,
-                memory,
-            },
-            limit,
-        )
+        self.insert(Entry { domain, access, base: 0, memory }, limit)
     }
 
     fn insert(&mut self, entry: Entry, limit: usize) -> Option<u32> {
@@ -197,11 +172,7 @@ impl Regions {
     pub(crate) fn open_one(&self, span: Span) -> Option<Part<'_>> {
         let (entry, from) = self.entry(span)?;
         match &entry.memory {
-            Memory::Region(region) => Some(Part {
-                region,
-                from: from as usize,
-                len: span.len as usize,
-            }),
+            Memory::Region(region) => Some(Part { region, from: from as usize, len: span.len as usize }),
             Memory::List { .. } => None,
         }
     }
@@ -218,14 +189,7 @@ impl Regions {
             skip -= before;
             left -= len;
             let at = piece.at.saturating_add(before);
-            (len > 0).then(|| {
-                self.open_one(Span {
-                    key: piece.key,
-                    at,
-                    len,
-                    ..span
-                })
-            })
+            (len > 0).then(|| self.open_one(Span { key: piece.key, at, len, ..span }))
         };
         whole.into_iter().chain(pieces.iter().filter_map(part))
     }
@@ -257,10 +221,7 @@ const ROUNDS: u8 = 8;
 
 impl Keys {
     fn new((key0, key1): (u64, u64)) -> Keys {
-        Keys {
-            secret: SipHasher24::new_with_keys(key0, key1),
-            count: 0,
-        }
+        Keys { secret: SipHasher24::new_with_keys(key0, key1), count: 0 }
     }
 
     fn permuted(&self, number: u32) -> u32 {
@@ -302,13 +263,7 @@ mod tests {
     }
 
     fn span(key: u32, at: u64, len: u64) -> Span {
-        Span {
-            domain: 7,
-            key,
-            at,
-            len,
-            rights: 2,
-        }
+        Span { domain: 7, key, at, len, rights: 2 }
     }
 
     #[test]
@@ -326,20 +281,8 @@ mod tests {
         assert_eq!(opens(span(key, u64::MAX, 2)), None, "an overflow");
         assert_eq!(opens(span(key ^ 1, 4096, 1)), None, "another key");
         assert_eq!(opens(span(u32::MAX, 4096, 1)), None, "another place");
-        assert_eq!(
-            opens(Span {
-                domain: 8,
-                ..span(key, 4096, 1)
-            }),
-            None
-        );
-        assert_eq!(
-            opens(Span {
-                rights: 8,
-                ..span(key, 4096, 1)
-            }),
-            None
-        );
+        assert_eq!(opens(Span { domain: 8, ..span(key, 4096, 1) }), None);
+        assert_eq!(opens(Span { rights: 8, ..span(key, 4096, 1) }), None);
     }
 
     /// Four bytes of one region, none, and three of another: a span begins and ends in any of them.
@@ -351,10 +294,7 @@ mod tests {
         let pieces = [(a, 6, 4), (a, 0, 0), (b, 102, 3)].map(|(key, at, len)| Slice { key, at, len });
         let list = regions.add_list(7, &pieces, 9).expect("a place");
         let opens = |at, len, rights| {
-            let parts = regions.open(Span {
-                rights,
-                ..span(list, at, len)
-            })?;
+            let parts = regions.open(Span { rights, ..span(list, at, len) })?;
             Some(parts.map(|part| (part.from, part.len)).collect::<Vec<_>>())
         };
         assert_eq!(opens(0, 7, 0), Some(vec![(6, 4), (2, 3)]));
@@ -390,25 +330,13 @@ mod tests {
             .chain([absent])
         {
             let list = regions.add_list(7, &[good, bad], 99).expect("a place");
-            let opens = |at, len| {
-                regions
-                    .open(Span {
-                        rights: 0,
-                        ..span(list, at, len)
-                    })
-                    .is_some()
-            };
+            let opens = |at, len| regions.open(Span { rights: 0, ..span(list, at, len) }).is_some();
             assert!(opens(0, 1), "the good piece alone");
             assert!(!opens(0, 2) && !opens(1, 1), "{bad:?}");
         }
         assert!(regions.remove(7, key));
         assert!(
-            regions
-                .open(Span {
-                    rights: 0,
-                    ..span(list, 0, 1)
-                })
-                .is_none(),
+            regions.open(Span { rights: 0, ..span(list, 0, 1) }).is_none(),
             "its region has ended"
         );
     }

@@ -13,10 +13,7 @@ impl Slot {
     /// The slot with this number.
     #[inline]
     pub(crate) fn from_bits(bits: u64) -> Slot {
-        Slot {
-            generation: (bits >> 32) as u32,
-            index: bits as u32,
-        }
+        Slot { generation: (bits >> 32) as u32, index: bits as u32 }
     }
 
     /// Its number: the generation, then the place.

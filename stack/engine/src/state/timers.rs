@@ -97,18 +97,9 @@ impl Timers {
         let index = self.places[place];
         if index == NOWHERE {
             let position = self.heap.len() as u32;
-            let node = self.add_node(Node {
-                deadline,
-                number,
-                position,
-                place: place as u32,
-            });
+            let node = self.add_node(Node { deadline, number, position, place: place as u32 });
             self.places[place] = node;
-            self.heap.push(Entry {
-                deadline,
-                number,
-                node,
-            });
+            self.heap.push(Entry { deadline, number, node });
             self.rise(self.heap.len() - 1);
             return;
         }
@@ -116,11 +107,7 @@ impl Timers {
         self.stopped -= usize::from(node.number == 0);
         (node.deadline, node.number) = (deadline, number);
         let position = node.position as usize;
-        let entry = Entry {
-            deadline,
-            number,
-            node: index,
-        };
+        let entry = Entry { deadline, number, node: index };
         if entry.key() < self.heap[position].key() {
             self.heap[position] = entry;
             self.rise(position);
@@ -210,11 +197,7 @@ impl Timers {
                 self.stopped -= 1;
                 self.remove_top();
             } else {
-                self.heap[0] = Entry {
-                    deadline: node.deadline,
-                    number: node.number,
-                    node: top.node,
-                };
+                self.heap[0] = Entry { deadline: node.deadline, number: node.number, node: top.node };
                 self.sink(0);
             }
         }

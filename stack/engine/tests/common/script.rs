@@ -100,12 +100,7 @@ pub fn flow_id(local_port: u64, remote_port: u64) -> Id {
 }
 
 const UNIT: UnitRec = UnitRec {
-    header: RecordHeader {
-        kind: 0,
-        on: 0,
-        global: 0,
-        len: 0,
-    },
+    header: RecordHeader { kind: 0, on: 0, global: 0, len: 0 },
     uid: Id::NONE,
     addr: 0,
     len: 0,
@@ -139,40 +134,20 @@ impl Step<'_> {
 
     pub fn new_context(&mut self, kind: ContextId) -> Id {
         let id = self.fresh.as_ref().expect("a fresh slot").header.id;
-        let rec = ContextRec {
-            header: UNIT.header,
-            id,
-            context: kind.0,
-            pad: 0,
-        };
+        let rec = ContextRec { header: UNIT.header, id, context: kind.0, pad: 0 };
         self.out.push(RecordKind::NewContext, ON_FRESH, &rec, &[]);
         self.made = true;
         id
     }
 
     pub fn del_context(&mut self) {
-        let rec = ContextRec {
-            header: UNIT.header,
-            id: Id::NONE,
-            context: 0,
-            pad: 0,
-        };
+        let rec = ContextRec { header: UNIT.header, id: Id::NONE, context: 0, pad: 0 };
         self.out.push(RecordKind::DelContext, self.on(), &rec, &[]);
     }
 
     pub fn unit(&mut self, kind: RecordKind, uid: Id, addr: Addr, len: u64, off: u64) {
-        self.out.push(
-            kind,
-            self.owner(),
-            &UnitRec {
-                uid,
-                addr,
-                len,
-                off,
-                ..UNIT
-            },
-            &[],
-        );
+        self.out
+            .push(kind, self.owner(), &UnitRec { uid, addr, len, off, ..UNIT }, &[]);
     }
 
     /// Both units of a context, under its own id.
@@ -219,13 +194,7 @@ impl Step<'_> {
     ) {
         let own = self.own_id();
         let port = |at: usize| u64::from(u16::from_be_bytes([own.0[at], own.0[at + 1]]));
-        let data = Data {
-            uid,
-            off,
-            addr: 0,
-            len,
-            seg_size,
-        };
+        let data = Data { uid, off, addr: 0, len, seg_size };
         self.image(
             to,
             Image {
@@ -245,14 +214,7 @@ impl Step<'_> {
         let data = Data::zeroed();
         self.image(
             to,
-            Image {
-                data,
-                local_port,
-                remote_port,
-                event: event.into(),
-                flag,
-                seq,
-            },
+            Image { data, local_port, remote_port, event: event.into(), flag, seq },
         );
     }
 
@@ -279,12 +241,7 @@ impl Step<'_> {
     pub fn timer_start(&mut self, timer: u32, after: u64) {
         let deadline = self.ev.header.now + after;
         self.words()[14 + timer as usize] = deadline;
-        let rec = TimerRec {
-            header: UNIT.header,
-            deadline,
-            timer,
-            pad: 0,
-        };
+        let rec = TimerRec { header: UNIT.header, deadline, timer, pad: 0 };
         self.out.push(RecordKind::TimerStart, ON_KEYED, &rec, &[]);
     }
 
@@ -292,34 +249,18 @@ impl Step<'_> {
     pub fn timer_start_fresh(&mut self, timer: u32, after: u64) {
         let deadline = self.ev.header.now + after;
         self.fresh.as_mut().expect("a fresh slot").words[14 + timer as usize] = deadline;
-        let rec = TimerRec {
-            header: UNIT.header,
-            deadline,
-            timer,
-            pad: 0,
-        };
+        let rec = TimerRec { header: UNIT.header, deadline, timer, pad: 0 };
         self.out.push(RecordKind::TimerStart, ON_FRESH, &rec, &[]);
     }
 
     pub fn timer_stop(&mut self, timer: u32) {
         self.words()[14 + timer as usize] = 0;
-        let rec = TimerRec {
-            header: UNIT.header,
-            deadline: 0,
-            timer,
-            pad: 0,
-        };
+        let rec = TimerRec { header: UNIT.header, deadline: 0, timer, pad: 0 };
         self.out.push(RecordKind::TimerStop, ON_KEYED, &rec, &[]);
     }
 
     pub fn notify(&mut self, code: u32, id: Id, arg: u64) {
-        let rec = NotifyRec {
-            header: UNIT.header,
-            id,
-            code,
-            error: arg as u32,
-            arg: [arg; 4],
-        };
+        let rec = NotifyRec { header: UNIT.header, id, code, error: arg as u32, arg: [arg; 4] };
         self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
     }
 
@@ -335,22 +276,12 @@ impl Step<'_> {
 
     /// A record of a kind that speaks of an id.
     pub fn context_record(&mut self, kind: RecordKind, id: Id) {
-        let rec = ContextRec {
-            header: UNIT.header,
-            id,
-            context: 0,
-            pad: 0,
-        };
+        let rec = ContextRec { header: UNIT.header, id, context: 0, pad: 0 };
         self.out.push(kind, self.on(), &rec, &[]);
     }
 
     pub fn queue(&mut self, kind: RecordKind, queue: u32, value: u64) {
-        let rec = QueueRec {
-            header: UNIT.header,
-            value,
-            queue,
-            pad: 0,
-        };
+        let rec = QueueRec { header: UNIT.header, value, queue, pad: 0 };
         self.out.push(kind, ON_KEYED, &rec, &[]);
     }
 
@@ -358,12 +289,7 @@ impl Step<'_> {
         let mut ev = Ev::zeroed();
         ev.flag = flag;
         let bytes = size_of::<Ev>() as u32;
-        let rec = RaiseRec {
-            header: UNIT.header,
-            target,
-            event: RAISED.into(),
-            bytes,
-        };
+        let rec = RaiseRec { header: UNIT.header, target, event: RAISED.into(), bytes };
         let on = if target.is_none() { self.on() } else { ON_TARGET };
         self.out.push(RecordKind::Raise, on, &rec, bytes_of(&ev));
     }
@@ -392,10 +318,9 @@ impl Script {
     /// Later packets without data replace earlier ones of the same flag.
     pub fn coalescing(mut self) -> Script {
         self.coalesces = true;
-        self.module.coalesce.push(Coalesce {
-            blueprint: BlueprintId(0),
-            func: FuncId(0),
-        });
+        self.module
+            .coalesce
+            .push(Coalesce { blueprint: BlueprintId(0), func: FuncId(0) });
         self
     }
 
@@ -406,12 +331,9 @@ impl Script {
         self.module.blueprints[0].max_len = 20;
         self.with(|module| {
             module.parsers.retain(|p| p.source != Source::Ip(253));
-            module.parsers.push(Parser {
-                source: Source::Ip(6),
-                func: FuncId(0),
-                max_events: 1,
-                steps: 0,
-            });
+            module
+                .parsers
+                .push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1, steps: 0 });
         })
     }
 
@@ -427,12 +349,9 @@ impl Script {
         };
         let (rules, sites) = (vec![], vec![]);
         self.with(|module| {
-            module.offloads.push(Offload {
-                blueprint: BlueprintId(0),
-                rules,
-                sites,
-                proof: Ok(cut),
-            });
+            module
+                .offloads
+                .push(Offload { blueprint: BlueprintId(0), rules, sites, proof: Ok(cut) });
         })
     }
 
@@ -545,11 +464,7 @@ impl Program for Script {
         packet.seq = packet.seq.wrapping_add(segment.len.into());
         image.copy_from_slice(bytes_of(&packet));
         if !self.tcp {
-            return Built {
-                len: 12,
-                trailer: 0,
-                csum: None,
-            };
+            return Built { len: 12, trailer: 0, csum: None };
         }
         let last = segment.index + 1 == segment.count;
         header[4..8].copy_from_slice(&seq.to_be_bytes());
@@ -559,11 +474,7 @@ impl Program for Script {
         header[16..20].copy_from_slice(&[0; 4]);
         // The pseudo-header's sum, as far as it depends on the packet.
         header[16..18].copy_from_slice(&(segment.len as u16 + 20).to_be_bytes());
-        Built {
-            len: 20,
-            trailer: 0,
-            csum: Some((0, 16)),
-        }
+        Built { len: 20, trailer: 0, csum: Some((0, 16)) }
     }
 
     fn coalesce(&self, _blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
@@ -606,16 +517,10 @@ fn module() -> Module {
         ty: Ty::uint(64),
         offset,
         default: None,
-        access: Access {
-            observable,
-            modifiable: None,
-        },
+        access: Access { observable, modifiable: None },
     };
-    let structure = |name: &str, size: usize, fields: Vec<Field>| Struct {
-        name: name.into(),
-        fields,
-        size: size as u32,
-    };
+    let structure =
+        |name: &str, size: usize, fields: Vec<Field>| Struct { name: name.into(), fields, size: size as u32 };
     let structs = vec![
         structure("ev", size_of::<Ev>(), vec![]),
         structure(
@@ -662,17 +567,8 @@ fn module() -> Module {
         creates: creates(event),
         globals: vec![],
     };
-    let source = |source| Parser {
-        source,
-        func: FuncId(0),
-        max_events: 1,
-        steps: 0,
-    };
-    let queue = |prio| Queue {
-        name: format!("q{prio}"),
-        policy: QueuePolicy::Fifo,
-        prio,
-    };
+    let source = |source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
+    let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
     Module {
         name: "script".into(),
         files: vec![],

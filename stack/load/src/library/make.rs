@@ -90,11 +90,7 @@ pub(super) fn emitted(
 ) -> Result<Emitted, Unsupported> {
     // The interpreter knows what runs at all.
     Interpreter::new(Arc::new(module.clone()), Vec::new())?;
-    let options = Options {
-        machine,
-        chains,
-        ..Options::default()
-    };
+    let options = Options { machine, chains, ..Options::default() };
     Ok(hawser_emit_c::emit(module, &options))
 }
 
@@ -107,10 +103,7 @@ pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
     let Emitted { c, symbol, .. } =
         emitted(module, Machine::Native, None).map_err(BuildError::Unsupported)?;
     let whole = format!("{c}{}", texts::exports(module, &symbol));
-    let io = |error| BuildError::Io {
-        what: format!("cannot write {}", out.display()),
-        error,
-    };
+    let io = |error| BuildError::Io { what: format!("cannot write {}", out.display()), error };
     // In the same folder, so that it can be renamed; nobody else can put a link in its place.
     let parent = out
         .parent()
@@ -125,10 +118,7 @@ pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
 
 /// Builds a module in a folder of its own, for use at once; gives the file, which goes with the folder.
 pub(crate) fn compile_in(module: &Module) -> Result<(Folder, PathBuf), BuildError> {
-    let io = |error| BuildError::Io {
-        what: "cannot make a temporary folder".to_owned(),
-        error,
-    };
+    let io = |error| BuildError::Io { what: "cannot make a temporary folder".to_owned(), error };
     let folder = Folder::new().map_err(io)?;
     let file = folder.join(format!("{}.so", module.name));
     build(module, &file)?;

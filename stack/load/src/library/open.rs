@@ -117,10 +117,7 @@ impl Library {
         // Before opening: opening a pipe would wait for its writer.
         let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
         if !found.is_file() {
-            return Err(LibraryError::NotOurs {
-                path: path.to_owned(),
-                why: NO_FILE,
-            });
+            return Err(LibraryError::NotOurs { path: path.to_owned(), why: NO_FILE });
         }
         checked_texts(path, &File::open(path).map_err(|error| unreadable(path, error))?)
     }
@@ -212,10 +209,7 @@ fn checked_texts(path: &Path, file: &File) -> Result<Arc<Module>, LibraryError> 
 }
 
 fn unreadable(path: &Path, why: impl fmt::Display) -> LibraryError {
-    LibraryError::Unreadable {
-        path: path.to_owned(),
-        why: why.to_string(),
-    }
+    LibraryError::Unreadable { path: path.to_owned(), why: why.to_string() }
 }
 
 /// The user that this process acts as.
@@ -226,10 +220,7 @@ fn own_user() -> u32 {
 
 /// A file whose code may be run.
 fn trusted(path: &Path) -> Result<File, LibraryError> {
-    let not_ours = |why| LibraryError::NotOurs {
-        path: path.to_owned(),
-        why,
-    };
+    let not_ours = |why| LibraryError::NotOurs { path: path.to_owned(), why };
     // Before opening: opening a pipe would wait for its writer.
     let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
     mistrust(&found, own_user()).map_or(Ok(()), |why| Err(not_ours(why)))?;

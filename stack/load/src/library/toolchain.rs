@@ -29,16 +29,9 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
     // A search of $PATH that met a folder or a file without the right to use it ends with EACCES (execvp(3)).
     let searched = Path::new(&compiler).components().count() == 1;
     let missing = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => BuildError::NoCompiler {
-            compiler: display(&compiler),
-        },
-        ErrorKind::PermissionDenied if searched => BuildError::NoCompiler {
-            compiler: display(&compiler),
-        },
-        _ => BuildError::Io {
-            what: format!("cannot run {}", display(&compiler)),
-            error,
-        },
+        ErrorKind::NotFound => BuildError::NoCompiler { compiler: display(&compiler) },
+        ErrorKind::PermissionDenied if searched => BuildError::NoCompiler { compiler: display(&compiler) },
+        _ => BuildError::Io { what: format!("cannot run {}", display(&compiler)), error },
     };
     let mut child = Command::new(&compiler)
         .args(arguments)
@@ -57,21 +50,14 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
         .as_mut()
         .map_or(Ok(()), |stdin| stdin.write_all(c.as_bytes()));
     drop(stdin);
-    let output = child.wait_with_output().map_err(|error| BuildError::Io {
-        what: format!("cannot wait for {}", display(&compiler)),
-        error,
-    })?;
+    let output = child
+        .wait_with_output()
+        .map_err(|error| BuildError::Io { what: format!("cannot wait for {}", display(&compiler)), error })?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(BuildError::Compiler {
-            compiler: display(&compiler),
-            output: message,
-        });
+        return Err(BuildError::Compiler { compiler: display(&compiler), output: message });
     }
-    written.map_err(|error| BuildError::Io {
-        what: format!("cannot write to {}", display(&compiler)),
-        error,
-    })
+    written.map_err(|error| BuildError::Io { what: format!("cannot write to {}", display(&compiler)), error })
 }
 
 /// `$CC` with its arguments, or `cc`.

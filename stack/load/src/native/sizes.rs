@@ -52,10 +52,7 @@ impl Sizes {
     /// [`RunError::Contexts`] for a program with too many context types.
     pub(super) fn of(module: &Module) -> Result<Sizes, RunError> {
         if module.contexts.len() > MAX_CONTEXTS {
-            return Err(RunError::Contexts {
-                program: module.name.clone(),
-                count: module.contexts.len(),
-            });
+            return Err(RunError::Contexts { program: module.name.clone(), count: module.contexts.len() });
         }
         let structure = |id| module.structure(id).size as usize;
         let event = |(event, chain): (&hawser_ir::Event, &hawser_ir::Chain)| Event {

@@ -244,11 +244,7 @@ pub fn too_big(mtu: u16, packet: &[u8]) -> Vec<u8> {
 pub fn ends_for_its_path(name: &str, [own, peer]: [IpAddr; 2], mtu: u16) {
     let [mut end, _] = cable(0, 1);
     end.caps.tx_csum = true;
-    let interface = InterfaceConfig {
-        addresses: vec![(own, 24)],
-        gateways: vec![],
-        mtu: 1500,
-    };
+    let interface = InterfaceConfig { addresses: vec![(own, 24)], gateways: vec![], mtu: 1500 };
     let now = Instant::from_nanos(1_000_000_000);
     let program = program(name, Engine::Native, &[]);
     let mut stack = Stack::new(program, StackConfig::new(interface, 7), end.caps()).expect("good");

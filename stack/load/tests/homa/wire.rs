@@ -120,23 +120,14 @@ impl Stage {
             .collect();
         let [mut end, _] = cable(0, 1);
         end.caps.tx_csum = true; // Checksums are another test's.
-        let interface = InterfaceConfig {
-            addresses: vec![(address(0, 0).ip(), 24)],
-            gateways: vec![],
-            mtu: 1500,
-        };
+        let interface =
+            InterfaceConfig { addresses: vec![(address(0, 0).ip(), 24)], gateways: vec![], mtu: 1500 };
         let config = StackConfig::new(interface, 7);
         let now = Instant::from_nanos(1_000_000_000);
         let mut stack =
             Stack::new(program("homa", Engine::Native, &params), config, end.caps()).expect("good");
         let endpoint = stack.listen(now, address(0, 80), 64).expect("free");
-        Stage {
-            stack,
-            end,
-            endpoint,
-            now,
-            notices: Vec::new(),
-        }
+        Stage { stack, end, endpoint, now, notices: Vec::new() }
     }
 
     /// A call to the test's server.
@@ -210,10 +201,7 @@ impl Stage {
             self.notices.push(notice);
         }
         let sent: Vec<Vec<u8>> = self.end.outbound.lock().drain(..).collect();
-        let packet = |frame: Vec<u8>| Packet {
-            priority: frame[1] >> 5,
-            bytes: frame[20..].to_vec(),
-        };
+        let packet = |frame: Vec<u8>| Packet { priority: frame[1] >> 5, bytes: frame[20..].to_vec() };
         sent.into_iter().map(packet).collect()
     }
 

@@ -63,11 +63,8 @@ impl Stage {
             .collect();
         let [mut end, _] = cable(0, 1);
         end.caps.tx_csum = true; // Checksums are another test's.
-        let interface = InterfaceConfig {
-            addresses: vec![(address(0, 0).ip(), 24)],
-            gateways: vec![],
-            mtu: 1500,
-        };
+        let interface =
+            InterfaceConfig { addresses: vec![(address(0, 0).ip(), 24)], gateways: vec![], mtu: 1500 };
         let now = Instant::from_nanos(1_000_000_000);
         let program = program("ndp", Engine::Native, &params);
         let mut stack = Stack::new(program, StackConfig::new(interface, 7), end.caps()).expect("good");

@@ -37,10 +37,7 @@ impl Network {
         drop(inner);
         self.shared.kick();
         let shared = self.shared.clone();
-        Ok(MessageSocket {
-            open: Arc::new(Open { shared, socket }),
-            requests: options.requests,
-        })
+        Ok(MessageSocket { open: Arc::new(Open { shared, socket }), requests: options.requests })
     }
 }
 
@@ -201,10 +198,7 @@ impl Calling<'_> {
     /// What gives the call up while something else awaits it.
     #[must_use]
     pub fn canceler(&self) -> Canceler {
-        Canceler {
-            shared: Arc::downgrade(&self.open.shared),
-            call: self.call,
-        }
+        Canceler { shared: Arc::downgrade(&self.open.shared), call: self.call }
     }
 }
 

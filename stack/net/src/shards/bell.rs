@@ -38,10 +38,7 @@ pub(super) struct Bell<C> {
 
 impl<C: Counter> Bell<C> {
     pub(super) fn new(counter: C) -> Bell<C> {
-        Bell {
-            counter,
-            rings: AtomicBool::new(false),
-        }
+        Bell { counter, rings: AtomicBool::new(false) }
     }
 
     pub(super) fn counter(&self) -> &C {

@@ -21,11 +21,8 @@ pub(super) fn ends_of(program: &str, clock: &Arc<AtomicU64>, ports: RangeInclusi
     let mut devices = end::cable(clock, &broken).map(Some);
     [0u8, 1].map(|end| {
         let device = devices[usize::from(end)].take().expect("one for each");
-        let interface = InterfaceConfig {
-            addresses: vec![(address(end).ip(), 24)],
-            gateways: vec![],
-            mtu: 1500,
-        };
+        let interface =
+            InterfaceConfig { addresses: vec![(address(end).ip(), 24)], gateways: vec![], mtu: 1500 };
         let program = Loaded::open(program, None).unwrap_or_else(|error| panic!("{error}"));
         let program = program.with(&[]).expect("a program");
         let mut config = StackConfig::new(interface, u64::from(end));

@@ -30,11 +30,7 @@ const PATIENT: [(&str, u64); 4] = [
 ];
 
 /// 10 Mbit/s, and a queue of 4 MB: the long requests take 0.8 s.
-const SLOW: Shape = Shape {
-    bytes_per_second: 1_250_000,
-    burst: 1600,
-    queue: 4 << 20,
-};
+const SLOW: Shape = Shape { bytes_per_second: 1_250_000, burst: 1600, queue: 4 << 20 };
 
 /// A client behind a slow device, and a server.
 struct SlowLink {
@@ -58,13 +54,7 @@ impl SlowLink {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let serving = thread::spawn(move || serve(server, at, &stopped).map_err(|error| error.to_string()));
-        Ok(Some(SlowLink {
-            client,
-            near,
-            server: at,
-            stop,
-            serving,
-        }))
+        Ok(Some(SlowLink { client, near, server: at, stop, serving }))
     }
 
     /// Stops the server; how many calls it has answered.
@@ -133,10 +123,7 @@ pub(crate) fn a_slow_device_is_kept_busy_on_tokio(stage: &Stage) -> TestResult {
         return Ok(());
     }
     let mut netlink = Netlink::open()?;
-    let shape = Shape {
-        bytes_per_second: 12_500_000,
-        ..SLOW
-    };
+    let shape = Shape { bytes_per_second: 12_500_000, ..SLOW };
     netlink.shape(DEVICE, shape)?;
     let at = SocketAddr::new(hawser_v4(), 4791);
     let endpoint = datagrams::endpoint(stage)?;

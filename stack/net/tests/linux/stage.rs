@@ -104,22 +104,14 @@ impl Stage {
 
     /// The same stage, on which every packet of a TUN device is whole.
     pub(crate) fn without_offload(&self) -> Stage {
-        Stage {
-            setup: Setup {
-                offload: false,
-                ..self.setup.clone()
-            },
-        }
+        Stage { setup: Setup { offload: false, ..self.setup.clone() } }
     }
 
     /// The same stage in bad conditions: `loss=1%,reorder=1%,hold=1ms`.
     pub(crate) fn with_faults(&self, faults: &str, seed: u64) -> TestResult<Stage> {
         let faults: Faults = faults.parse()?;
         Ok(Stage {
-            setup: Setup {
-                faults: Some(faults.with_seed(seed)),
-                ..self.setup.clone()
-            },
+            setup: Setup { faults: Some(faults.with_seed(seed)), ..self.setup.clone() },
         })
     }
 
@@ -176,21 +168,15 @@ impl Stage {
         };
         let wire = PacketWire::open(
             name,
-            PacketOptions {
-                frames: Some(frames),
-                ..PacketOptions::default()
-            },
+            PacketOptions { frames: Some(frames), ..PacketOptions::default() },
         )?;
         let missed = Missed::default();
         let kept = missed.clone();
         let device = Watched::new(wire, move |wire: &PacketWire| {
             kept.store(wire.missed().unwrap_or(0), Ordering::Release);
         });
-        let interface = InterfaceConfig {
-            addresses: self.setup.addresses.clone(),
-            gateways: vec![],
-            mtu: 1500,
-        };
+        let interface =
+            InterfaceConfig { addresses: self.setup.addresses.clone(), gateways: vec![], mtu: 1500 };
         let program = hawser_load::programs::resolve("tcp", &named(params))?;
         Ok(Some((
             Endpoint::new(program, StackConfig::new(interface, 7), Box::new(device))?,

@@ -102,10 +102,7 @@ fn axis(written: Written, path: &str) -> Result<Axis, ScenarioError> {
                 label: written.label,
                 set: written.set.into_iter().collect(),
             };
-            return Ok(Axis {
-                name,
-                choices: choices.into_iter().map(choice).collect(),
-            });
+            return Ok(Axis { name, choices: choices.into_iter().map(choice).collect() });
         }
         _ => return Err(wrong("this is nothing that varies").with_hint(forms)),
     };
@@ -113,14 +110,8 @@ fn axis(written: Written, path: &str) -> Result<Axis, ScenarioError> {
         return Err(wrong("there is no value").with_hint(forms));
     }
     let (name, key) = key;
-    let choice = |value: Value| Choice {
-        label: label(&value),
-        set: vec![(key.clone(), value)],
-    };
-    Ok(Axis {
-        name,
-        choices: values.into_iter().map(choice).collect(),
-    })
+    let choice = |value: Value| Choice { label: label(&value), set: vec![(key.clone(), value)] };
+    Ok(Axis { name, choices: values.into_iter().map(choice).collect() })
 }
 
 fn label(value: &Value) -> String {

@@ -88,10 +88,7 @@ pub enum SweepError {
 }
 
 fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {
-    |error| LoadError::Read {
-        path: path.to_owned(),
-        error,
-    }
+    |error| LoadError::Read { path: path.to_owned(), error }
 }
 
 impl Sweep {
@@ -102,20 +99,16 @@ impl Sweep {
     pub fn load(path: &Path) -> Result<Sweep, LoadError> {
         let text = files::given(path, files::DOCUMENT_MAX).map_err(unread(path))?;
         let whole = std::path::absolute(path).map_err(unread(path))?;
-        let wrong = |error: ScenarioError| LoadError::Scenario {
-            path: path.to_owned(),
-            error: error.located(&text),
-        };
+        let wrong =
+            |error: ScenarioError| LoadError::Scenario { path: path.to_owned(), error: error.located(&text) };
         let file: File = read(&text).map_err(wrong)?;
         let scenario = whole.parent().unwrap_or(Path::new("/")).join(&file.scenario);
         let scenario_text = files::named(&scenario, files::DOCUMENT_MAX).map_err(|error| {
             let message = format!("cannot read {}: {error}", scenario.display());
             wrong(ScenarioError::new("scenario", message))
         })?;
-        let base = read(&scenario_text).map_err(|error| LoadError::Scenario {
-            path: scenario.clone(),
-            error,
-        })?;
+        let base =
+            read(&scenario_text).map_err(|error| LoadError::Scenario { path: scenario.clone(), error })?;
         let axes = axes::axes(file.vary).map_err(wrong)?;
         let seeds = axes::seeds(file.seeds.as_ref()).map_err(wrong)?;
         let count = axes
@@ -157,11 +150,7 @@ impl Sweep {
         Planner {
             sweep: self,
             revision,
-            known: Known {
-                programs,
-                digests: BTreeMap::new(),
-                files: self.files.clone(),
-            },
+            known: Known { programs, digests: BTreeMap::new(), files: self.files.clone() },
             last: None,
         }
     }
@@ -350,10 +339,7 @@ impl Planner<'_> {
         add(text.as_bytes());
         add(crate::engine(&scenario).map_or("", Engine::name).as_bytes());
         let digests = self.known.of(&scenario).map_err(|error| match error {
-            Unknown::Program(error) => SweepError::Program {
-                place: self.sweep.names_programs(),
-                error,
-            },
+            Unknown::Program(error) => SweepError::Program { place: self.sweep.names_programs(), error },
             Unknown::File(error) => SweepError::Load(error),
         })?;
         for digest in digests {

@@ -77,12 +77,7 @@ pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioErro
             return Err(wrong("`*` means several figures")
                 .with_hint("`by` makes one of them: sum, mean, min, max, p50, p99"));
         }
-        columns.push(Column {
-            number: Some(number),
-            name: one.name,
-            of: one.of,
-            by: one.by,
-        });
+        columns.push(Column { number: Some(number), name: one.name, of: one.of, by: one.by });
     }
     Ok(columns)
 }
@@ -263,11 +258,7 @@ impl Table {
         chunks
             .map(|rows| {
                 let (runs, figures) = group(rows);
-                Group {
-                    choices: &rows[0].choices,
-                    runs,
-                    figures,
-                }
+                Group { choices: &rows[0].choices, runs, figures }
             })
             .collect()
     }

@@ -66,10 +66,7 @@ pub(crate) enum NameError {
     Unmapped(String),
     /// The expression of a field of TCP_INFO has no value.
     #[error("{field}: {why}")]
-    Field {
-        field: String,
-        why: Box<EvaluationError>,
-    },
+    Field { field: String, why: Box<EvaluationError> },
     #[error("there is no connection")]
     NoConnection,
     #[error("`{0}` cannot be observed, or the connection is gone")]

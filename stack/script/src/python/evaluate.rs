@@ -38,10 +38,7 @@ fn step(
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
 ) -> Result<(), BlockError> {
-    let wrong = |error| BlockError {
-        place: statement.place,
-        why: Why::NoValue(error),
-    };
+    let wrong = |error| BlockError { place: statement.place, why: Why::NoValue(error) };
     let scope = Scope { names, variables };
     match &statement.kind {
         Kind::Nothing => {}
@@ -55,10 +52,7 @@ fn step(
             };
             return Err(BlockError {
                 place: statement.place,
-                why: Why::IsFalse {
-                    assertion: source.clone(),
-                    message,
-                },
+                why: Why::IsFalse { assertion: source.clone(), message },
             });
         }
         Kind::Assign(name, operator, node) => {
@@ -85,11 +79,7 @@ fn step(
 
 /// Computes an expression.
 pub(crate) fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, EvaluationError> {
-    Scope {
-        names,
-        variables: &BTreeMap::new(),
-    }
-    .value(node)
+    Scope { names, variables: &BTreeMap::new() }.value(node)
 }
 
 struct Scope<'a> {
@@ -368,10 +358,7 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
         ("float", [value]) => float(value).map(Value::Float),
         ("str", [value]) => Ok(Value::Text(value.to_string())),
         ("bool", [value]) => Ok(Value::Bool(truth(value))),
-        _ => Err(EvaluationError::UnknownCall {
-            name: name.to_owned(),
-            arguments: arguments.len(),
-        }),
+        _ => Err(EvaluationError::UnknownCall { name: name.to_owned(), arguments: arguments.len() }),
     }
 }
 
@@ -451,10 +438,7 @@ mod tests {
         assert_eq!(run(text), Ok(vec!["12".to_owned()]));
         let is_false = |place, assertion: &str, message: &str| BlockError {
             place,
-            why: Why::IsFalse {
-                assertion: assertion.to_owned(),
-                message: message.to_owned(),
-            },
+            why: Why::IsFalse { assertion: assertion.to_owned(), message: message.to_owned() },
         };
         let assertion = "assert two == 3, 'two=%d' % two";
         assert_eq!(

@@ -42,10 +42,7 @@ struct Reader {
 
 impl Reader {
     fn new(text: &str, start: Place) -> Read<Reader> {
-        Ok(Reader {
-            tokens: tokens(text, start)?,
-            at: 0,
-        })
+        Ok(Reader { tokens: tokens(text, start)?, at: 0 })
     }
 
     fn peek(&self) -> &Token {
@@ -61,11 +58,7 @@ impl Reader {
     }
 
     fn error<T>(&self, message: String, hint: &str) -> Read<T> {
-        Err(SyntaxError {
-            place: self.place(),
-            message,
-            hint: hint.into(),
-        })
+        Err(SyntaxError { place: self.place(), message, hint: hint.into() })
     }
 
     fn expected<T>(&self, wanted: &str) -> Read<T> {

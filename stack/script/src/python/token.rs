@@ -77,11 +77,7 @@ fn number(cursor: &mut Cursor<'_>) -> Read<Token> {
     let word = cursor
         .run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
         .replace('_', "");
-    let wrong = || SyntaxError {
-        place,
-        message: format!("`{word}` is no number"),
-        hint: String::new(),
-    };
+    let wrong = || SyntaxError { place, message: format!("`{word}` is no number"), hint: String::new() };
     if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         return i128::from_str_radix(hex, 16)
             .map(Token::Integer)

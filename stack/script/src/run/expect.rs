@@ -62,12 +62,7 @@ pub(crate) fn compare(
         let len = sent.tcp.payload.len() as u32;
         let left = u32::from(segment.len) - *done;
         let is_part = len > 0 && len < left && !config.strict_segments;
-        let part = Part {
-            segment,
-            first: *done,
-            last: !is_part,
-            leniency,
-        };
+        let part = Part { segment, first: *done, last: !is_part, leniency };
         if let Err(why) = part
             .compare(&sent, (flow, cookies), config)
             .and_then(|()| ip(&packet.ip, &sent.tcp))
@@ -186,10 +181,7 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        Err(Mismatch::Flags {
-            found: tcp.flags,
-            expected: self.segment.flags,
-        })
+        Err(Mismatch::Flags { found: tcp.flags, expected: self.segment.flags })
     }
 
     fn options(
@@ -219,10 +211,7 @@ impl Part<'_> {
             if let (Some(tick), Some(is)) = (config.tick, flow.stamp_of(live)) {
                 let slack = (nanos(config.tolerance) / nanos(tick)) as u32 + 1;
                 if is.wrapping_sub(script).wrapping_add(slack) > 2 * slack {
-                    return Err(Mismatch::Timestamp {
-                        found: is,
-                        expected: script,
-                    });
+                    return Err(Mismatch::Timestamp { found: is, expected: script });
                 }
             }
             flow.stamp(script, live);
@@ -239,10 +228,7 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        Err(Mismatch::Options {
-            found,
-            expected: wanted,
-        })
+        Err(Mismatch::Options { found, expected: wanted })
     }
 
     /// The options that are compared, in the order in which they are.
@@ -283,11 +269,7 @@ fn equal<T: Into<u32>>(field: &'static str, expected: T, found: T) -> Result<(),
     if expected == found {
         Ok(())
     } else {
-        Err(Mismatch::Number {
-            field,
-            found,
-            expected,
-        })
+        Err(Mismatch::Number { field, found, expected })
     }
 }
 

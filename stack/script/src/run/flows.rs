@@ -135,10 +135,7 @@ impl Flow {
                     .map(|(from, to)| (from.wrapping_add(base), to.wrapping_add(base)))
                     .collect(),
             ),
-            TcpOption::Timestamp { val, ecr } => TcpOption::Timestamp {
-                val: *val,
-                ecr: self.echo(*ecr),
-            },
+            TcpOption::Timestamp { val, ecr } => TcpOption::Timestamp { val: *val, ecr: self.echo(*ecr) },
             TcpOption::FastOpen(cookie, old) if shows => TcpOption::FastOpen(cookies.live(cookie), *old),
             option => option.clone(),
         });
@@ -241,10 +238,7 @@ const MAX_CONNECTIONS: usize = 4096;
 impl Flows {
     /// None so far.
     pub(crate) fn new(cookies: Cookies) -> Flows {
-        Flows {
-            cookies,
-            ..Flows::default()
-        }
+        Flows { cookies, ..Flows::default() }
     }
 
     /// A new connection, which becomes the current one.

@@ -60,10 +60,8 @@ impl Names for Info<'_> {
             return Ok(Value::Integer(symbols::constant("TCP_CLOSE").unwrap_or(0).into()));
         }
         if let Some(node) = self.table.info(name) {
-            return evaluate(node, &Observed(self)).map_err(|why| NameError::Field {
-                field: name.to_owned(),
-                why: Box::new(why),
-            });
+            return evaluate(node, &Observed(self))
+                .map_err(|why| NameError::Field { field: name.to_owned(), why: Box::new(why) });
         }
         if let Some(value) = self.constant(name) {
             return Ok(value);

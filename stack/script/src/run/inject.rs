@@ -100,11 +100,7 @@ pub(super) fn segment(
         flow.announced.unwrap_or(0)
     };
     let merges = merged > 0 && segment.len > merged && segment.flags & (SYN | RST) == 0;
-    Ok(Inbound {
-        bytes,
-        seg_size: if merges { merged } else { 0 },
-        tcp: Some(tcp),
-    })
+    Ok(Inbound { bytes, seg_size: if merges { merged } else { 0 }, tcp: Some(tcp) })
 }
 
 /// The packets that a segment was merged from, each of `size` bytes of text; 0: the segment.
@@ -120,12 +116,7 @@ pub(super) fn parts(tcp: &Tcp, size: u16) -> Vec<Vec<u8>> {
             tcp.flags & !(FIN | PSH)
         };
         let seq = tcp.seq.wrapping_add(i as u32 * u32::from(size));
-        tcp_frame(&Tcp {
-            flags,
-            seq,
-            payload: text.to_vec(),
-            ..tcp.clone()
-        })
+        tcp_frame(&Tcp { flags, seq, payload: text.to_vec(), ..tcp.clone() })
     };
     tcp.payload
         .chunks(usize::from(size))
@@ -253,9 +244,5 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     // A router quotes the beginning alone.
     let quoted = &ip[..ip.len() - usize::from(len)];
     let bytes = icmp_frame(flow.remote.ip(), flow.local.ip(), kind, rest, quoted).ok_or_else(too_long)?;
-    Ok(Inbound {
-        bytes,
-        seg_size: 0,
-        tcp: None,
-    })
+    Ok(Inbound { bytes, seg_size: 0, tcp: None })
 }

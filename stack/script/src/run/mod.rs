@@ -131,11 +131,7 @@ pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
 }
 
 fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner<'a>, Verdict> {
-    let failure = |place: Place, got: String| Failure {
-        place,
-        got,
-        ..Failure::default()
-    };
+    let failure = |place: Place, got: String| Failure { place, got, ..Failure::default() };
     let wrong = |place: Place, got: String| Verdict::Unreadable(failure(place, got));
     let script = parse(text, &bench.defines).map_err(|error| {
         let hint = if error.hint.is_empty() {

@@ -121,12 +121,7 @@ impl<'a> Runner<'a> {
 
     fn failure(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Failure {
         let at = self.world.now() - self.start;
-        Failure {
-            place,
-            at,
-            expected: expected.into(),
-            got: got.into(),
-        }
+        Failure { place, at, expected: expected.into(), got: got.into() }
     }
 
     fn failed<T>(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Step<T> {
@@ -410,22 +405,13 @@ impl<'a> Runner<'a> {
                 self.on_time(call, event.place, due)
             }
             (Progress::Blocked, Some(due)) => {
-                self.pending = Some(Pending {
-                    call: call.clone(),
-                    place: event.place,
-                    due,
-                    stage,
-                });
+                self.pending = Some(Pending { call: call.clone(), place: event.place, due, stage });
                 Ok(())
             }
             (Progress::Blocked, None) => {
                 // What happens now may be all that it waits for.
-                self.pending = Some(Pending {
-                    call: call.clone(),
-                    place: event.place,
-                    due: self.world.now(),
-                    stage,
-                });
+                self.pending =
+                    Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
                 Ok(())
             }
         }

@@ -254,10 +254,7 @@ fn commands(text: &str) -> Vec<Command> {
         rest = rest.get(step..).unwrap_or("");
         if separates {
             redirect = false;
-            commands.push(Command {
-                piped,
-                ..Command::default()
-            });
+            commands.push(Command { piped, ..Command::default() });
         }
     }
     commands.retain(|command| !command.words.is_empty());

@@ -65,12 +65,7 @@ impl Virtual {
         };
         Virtual {
             now: EPOCH,
-            wire: Queues {
-                caps,
-                arriving: VecDeque::new(),
-                batch: 0,
-                sent: Vec::new(),
-            },
+            wire: Queues { caps, arriving: VecDeque::new(), batch: 0, sent: Vec::new() },
         }
     }
 }

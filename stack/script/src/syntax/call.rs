@@ -33,13 +33,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
     if cursor.take("(") {
         cursor.until(")", "note")?;
     }
-    Ok(Call {
-        until,
-        name,
-        arguments,
-        result,
-        errno,
-    })
+    Ok(Call { until, name, arguments, result, errno })
 }
 
 /// Expressions with commas between them, up to `end`. One comma may stand at the end.

@@ -47,12 +47,7 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
                     return wrong(place, "this is nested too deeply", "32 levels are allowed");
                 }
                 let wanted = known.contains_key(name) == (word == "#ifdef");
-                open.push(Open {
-                    place,
-                    outer: taken,
-                    taken: wanted,
-                    has_else: false,
-                });
+                open.push(Open { place, outer: taken, taken: wanted, has_else: false });
             }
             Some("#else") => match open.last_mut().filter(|part| !part.has_else) {
                 Some(part) => (part.taken, part.has_else) = (!part.taken, true),
@@ -74,11 +69,7 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
                 if let Some((name, value)) = line.strip_prefix("--").and_then(|line| line.split_once('=')) {
                     let value = Some(value.trim().to_owned());
                     define(
-                        &Setting {
-                            place,
-                            name: name.trim().to_owned(),
-                            value,
-                        },
+                        &Setting { place, name: name.trim().to_owned(), value },
                         &mut known,
                     );
                 }
@@ -93,11 +84,7 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
 }
 
 fn wrong<T>(place: Place, message: &str, hint: &str) -> Read<T> {
-    Err(SyntaxError {
-        place,
-        message: message.into(),
-        hint: hint.into(),
-    })
+    Err(SyntaxError { place, message: message.into(), hint: hint.into() })
 }
 
 #[cfg(test)]

@@ -47,10 +47,7 @@ fn option(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<TcpOption> {
             if !cursor.take_word("ecr") {
                 return cursor.expected("`ecr`", "timestamps are written TS val 100 ecr 200");
             }
-            TcpOption::Timestamp {
-                val,
-                ecr: cursor.number("a timestamp")?,
-            }
+            TcpOption::Timestamp { val, ecr: cursor.number("a timestamp")? }
         }
         "md5" => TcpOption::Md5(bytes(cursor, defines)?),
         "FO" => TcpOption::FastOpen(bytes(cursor, defines)?, false),

@@ -114,17 +114,7 @@ fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
         }
     }
     let options = options(cursor, defines)?;
-    Ok(Segment {
-        ports,
-        flags,
-        seq,
-        numbering,
-        len,
-        ack,
-        window,
-        urgent,
-        options,
-    })
+    Ok(Segment { ports, flags, seq, numbering, len, ack, window, urgent, options })
 }
 
 /// `/udp(9899 > 9899)` behind a segment: the ports of the UDP datagram that it is in.
@@ -223,13 +213,7 @@ fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
     } else {
         Quoted::Unsaid
     };
-    Ok(Icmp {
-        kind,
-        code,
-        mtu,
-        id,
-        quoted,
-    })
+    Ok(Icmp { kind, code, mtu, id, quoted })
 }
 
 fn quoted(cursor: &mut Cursor<'_>) -> Read<Quoted> {

@@ -17,10 +17,7 @@ pub type Defines = BTreeMap<String, String>;
 pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
     let text = conditional::select(text, defines)?;
     let cursor = &mut Cursor::new(&text, Place { line: 1, column: 1 });
-    let mut script = Script {
-        options: settings(cursor)?,
-        ..Script::default()
-    };
+    let mut script = Script { options: settings(cursor)?, ..Script::default() };
     let mut known = defines.clone();
     script
         .options
@@ -73,11 +70,7 @@ fn settings(cursor: &mut Cursor<'_>) -> Read<Vec<Setting>> {
                 hint: "options stand alone on a line: --tolerance_usecs=10000".into(),
             });
         }
-        settings.push(Setting {
-            place,
-            name: name.to_owned(),
-            value,
-        });
+        settings.push(Setting { place, name: name.to_owned(), value });
     }
     Ok(settings)
 }

@@ -47,11 +47,7 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// At the beginning of a text that itself begins at `start`.
     pub(crate) fn new(text: &'a str, start: Place) -> Cursor<'a> {
-        Cursor {
-            text,
-            at: 0,
-            known: (0, start),
-        }
+        Cursor { text, at: 0, known: (0, start) }
     }
 
     /// What has not been read.
@@ -66,10 +62,7 @@ impl<'a> Cursor<'a> {
         let lines = passed.matches('\n').count() as u32;
         let last = passed.rsplit('\n').next().unwrap_or(passed).chars().count() as u32;
         let column = if lines == 0 { known.column + last } else { last + 1 };
-        Place {
-            line: known.line + lines,
-            column,
-        }
+        Place { line: known.line + lines, column }
     }
 
     /// Where the cursor stands; later places are reckoned from here.
@@ -80,11 +73,7 @@ impl<'a> Cursor<'a> {
 
     /// An error here.
     pub(crate) fn error<T>(&self, message: impl Into<String>, hint: &str) -> Read<T> {
-        Err(SyntaxError {
-            place: self.place(),
-            message: message.into(),
-            hint: hint.into(),
-        })
+        Err(SyntaxError { place: self.place(), message: message.into(), hint: hint.into() })
     }
 
     /// An error about what stands here instead of `wanted`.

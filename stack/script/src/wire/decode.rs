@@ -16,11 +16,7 @@ pub(crate) fn decode(frame: &[u8]) -> Decoded {
         Err(why) => return Decoded::Broken(why),
     };
     if ip.protocol != super::TCP {
-        return Decoded::Other {
-            from: ip.from,
-            protocol: ip.protocol,
-            len: ip.body.len(),
-        };
+        return Decoded::Other { from: ip.from, protocol: ip.protocol, len: ip.body.len() };
     }
     tcp(&ip).map_or_else(Decoded::Broken, Decoded::Tcp)
 }

@@ -90,10 +90,7 @@ fn one(number: u8, body: &[u8]) -> TcpOption {
         (5, len) if len > 0 && len % 8 == 0 => {
             TcpOption::Sack((0..len).step_by(8).map(|at| (word(at), word(at + 4))).collect())
         }
-        (8, 8) => TcpOption::Timestamp {
-            val: word(0),
-            ecr: word(4),
-        },
+        (8, 8) => TcpOption::Timestamp { val: word(0), ecr: word(4) },
         (19, _) => TcpOption::Md5(body.to_vec()),
         (34, _) => TcpOption::FastOpen(body.to_vec(), false),
         (254, 2..) if body[..2] == FAST_OPEN_MAGIC => TcpOption::FastOpen(body[2..].to_vec(), true),

@@ -21,10 +21,7 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     });
     let mut text = String::new();
     let ecn = [None, Some(Ecn::Ect1), Some(Ecn::Ect0), Some(Ecn::Ce)][usize::from(tcp.tos & 3)];
-    text.push_str(&ip(&IpFields {
-        ecn,
-        ..IpFields::default()
-    }));
+    text.push_str(&ip(&IpFields { ecn, ..IpFields::default() }));
     let ack = (tcp.flags & ACK != 0).then(|| tcp.ack.wrapping_sub(other));
     let urgent = (tcp.flags & URG != 0).then_some(tcp.urgent);
     let len = tcp.payload.len() as u32;

@@ -322,10 +322,7 @@ pub(crate) fn what_a_port_does_not_take_is_refused() -> TestResult {
     let mut wire = DpdkWire::open(&named("net_ring"))?;
     assert_eq!(wire.caps().mtu, 1500);
     let long = frame(&[&[1; 1501]]);
-    let segments = TxFrame {
-        gso_size: 100,
-        ..frame(&[&[1; 300]])
-    };
+    let segments = TxFrame { gso_size: 100, ..frame(&[&[1; 300]]) };
     let none = TxFrame::default();
     let whole = frame(&[&[1; 1500]]);
     assert_eq!(wire.transmit(&[long, segments, none, whole])?, 4);

@@ -67,14 +67,7 @@ pub(crate) fn a_port_of_one_queue_has_no_second() -> TestResult {
     Netlink::open()?.bring_up("lo")?;
     let device = "net_af_packet78,iface=lo";
     let error = DpdkWire::open_queues(device, &[], 2).err().ok_or("it opens")?;
-    let is_named = matches!(
-        error,
-        OpenError::Queues {
-            queues: 1,
-            wanted: 2,
-            ..
-        }
-    );
+    let is_named = matches!(error, OpenError::Queues { queues: 1, wanted: 2, .. });
     assert!(is_named && error.to_string().contains("qpairs"), "{error}");
     Ok(())
 }
@@ -87,10 +80,7 @@ pub(crate) fn a_device_in_use_stays() -> TestResult {
         matches!(&error, OpenError::Busy(name) if name == "net_ring77"),
         "{error}"
     );
-    let frame = TxFrame {
-        head: vec![0; 60],
-        ..TxFrame::default()
-    };
+    let frame = TxFrame { head: vec![0; 60], ..TxFrame::default() };
     assert_eq!(open.transmit(&[frame])?, 1);
     assert_eq!(open.receive(64)?, 1);
     drop(open);

@@ -170,11 +170,7 @@ impl AddressReport {
             4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
             _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
         };
-        Some(AddressReport {
-            index: u32_at(message.body, 4)?,
-            exists,
-            address,
-        })
+        Some(AddressReport { index: u32_at(message.body, 4)?, exists, address })
     }
 }
 
@@ -223,11 +219,7 @@ mod tests {
             libc::RTM_DELADDR,
         ] {
             for length in 0..8 {
-                let message = Message {
-                    kind,
-                    sequence: 0,
-                    body: &[0; 8][..length],
-                };
+                let message = Message { kind, sequence: 0, body: &[0; 8][..length] };
                 assert_eq!(Report::read(message), None, "{kind} {length}");
             }
         }

@@ -30,9 +30,7 @@ impl Request {
     #[must_use]
     pub fn new(kind: u16, flags: c_int) -> Request {
         let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-        let mut request = Request {
-            bytes: Vec::with_capacity(256),
-        };
+        let mut request = Request { bytes: Vec::with_capacity(256) };
         request.put(&0u32.to_ne_bytes());
         request.put(&kind.to_ne_bytes());
         request.put(&flags.to_ne_bytes());

@@ -105,10 +105,7 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
             Some(libc::EINVAL) => "enter a user namespace (the process must have one thread alone)",
             _ => "enter a user namespace",
         };
-        NamespaceError {
-            action: action.to_owned(),
-            error,
-        }
+        NamespaceError { action: action.to_owned(), error }
     })?;
     // A group map may be written without privilege only by one who has given up setgroups (user_namespaces(7)).
     write("/proc/self/setgroups", "deny")?;

@@ -39,10 +39,7 @@ impl Netlink {
     pub fn open() -> Result<Netlink, NamespaceError> {
         let socket =
             Socket::open(libc::NETLINK_ROUTE).map_err(NamespaceError::new("open a netlink socket"))?;
-        Ok(Netlink {
-            socket,
-            given: Vec::new(),
-        })
+        Ok(Netlink { socket, given: Vec::new() })
     }
 
     /// Lays a cable: a pair of Ethernet interfaces, `name` here and `peer` in another namespace,

@@ -104,11 +104,7 @@ fn list() -> io::Result<Vec<Own>> {
         if let (Some(Report::Address(address)), Some(prefix)) = (Report::read(message), prefix)
             && let Some(mtu) = mtus.get(&address.index)
         {
-            own.push(Own {
-                ip: address.address,
-                prefix,
-                mtu: *mtu,
-            });
+            own.push(Own { ip: address.address, prefix, mtu: *mtu });
         }
     })?;
     Ok(own)
@@ -126,11 +122,7 @@ mod tests {
     use super::*;
 
     fn own(ip: &str, prefix: u8, mtu: u32) -> Own {
-        Own {
-            ip: ip.parse().expect("an address"),
-            prefix,
-            mtu,
-        }
+        Own { ip: ip.parse().expect("an address"), prefix, mtu }
     }
 
     #[test]
@@ -147,10 +139,7 @@ mod tests {
         let usual = ["192.168.0.7".parse().ok(), None];
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         let at = |text: &str| choose(ip(text), all(), usual);
-        let one = |text: &str, prefix, mtu| Standing {
-            addresses: vec![(ip(text), prefix)],
-            mtu,
-        };
+        let one = |text: &str, prefix, mtu| Standing { addresses: vec![(ip(text), prefix)], mtu };
         assert_eq!(at("10.0.0.1"), one("10.0.0.1", 32, 9000));
         assert_eq!(at("127.0.0.2"), one("127.0.0.2", 32, 65_535));
         assert_eq!(at("fd00::7"), one("fd00::7", 128, 1400));
@@ -160,13 +149,7 @@ mod tests {
             (ip("10.0.0.1"), 24),
             (ip("127.0.0.1"), 8),
         ];
-        assert_eq!(
-            at("0.0.0.0"),
-            Standing {
-                addresses: v4.to_vec(),
-                mtu: 1400
-            }
-        );
+        assert_eq!(at("0.0.0.0"), Standing { addresses: v4.to_vec(), mtu: 1400 });
         assert_eq!(at("::").addresses.len(), 5);
         let narrow = choose(
             ip("::"),

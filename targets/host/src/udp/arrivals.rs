@@ -85,12 +85,7 @@ impl Arrivals {
     /// Takes what [`Arrivals::buffer`] has got, and returns how many datagrams it is.
     pub(super) fn take(&mut self, incoming: &Incoming, own: End) -> u64 {
         self.begin();
-        let flow = Flow {
-            from: incoming.remote,
-            to: own,
-            tos: incoming.tos,
-            ttl: incoming.ttl,
-        };
+        let flow = Flow { from: incoming.remote, to: own, tos: incoming.tos, ttl: incoming.ttl };
         self.bytes += incoming.len;
         let size = usize::from(incoming.segment);
         if size == 0 || size >= incoming.len {

@@ -206,10 +206,7 @@ struct Writer {
 
 impl Default for Writer {
     fn default() -> Writer {
-        Writer {
-            bytes: [0; ROOM],
-            len: 0,
-        }
+        Writer { bytes: [0; ROOM], len: 0 }
     }
 }
 

@@ -107,10 +107,7 @@ pub(super) fn read(head: &[u8]) -> Option<(Outgoing, usize)> {
     };
     let port = head.get(header + 2..header + UDP)?;
     let outgoing = Outgoing {
-        remote: End {
-            ip: remote,
-            port: u16::from_be_bytes(*port.first_chunk()?),
-        },
+        remote: End { ip: remote, port: u16::from_be_bytes(*port.first_chunk()?) },
         local,
         interface: 0,
         tos,
@@ -152,10 +149,7 @@ pub(super) fn report(out: &mut Vec<u8>, report: &Report<'_>) {
         (ICMP_V6, report.mtu)
     };
     let back = Flow {
-        from: End {
-            ip: report.by,
-            port: 0,
-        },
+        from: End { ip: report.by, port: 0 },
         to: report.flow.from,
         tos: 0,
         ttl: 0,
@@ -186,12 +180,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for (from, to) in [("10.0.0.1", "127.0.0.9"), ("fd00::1", "::1")] {
-            let flow = Flow {
-                from: end(from, 7),
-                to: end(to, 4791),
-                tos: 0xb9,
-                ttl: 3,
-            };
+            let flow = Flow { from: end(from, 7), to: end(to, 4791), tos: 0xb9, ttl: 3 };
             let mut room = [0xaa; ROOM];
             let len = write(&mut room, &flow, 1000);
             let (read, header) = read(&room[ROOM - len..]).expect("in UDP");
@@ -216,12 +205,7 @@ mod tests {
             ("fd00::1", "fd00::2", false),
             ("::", "10.0.0.2", true),
         ] {
-            let flow = Flow {
-                from: end(local, 7),
-                to: end(remote, 4791),
-                tos: 0,
-                ttl: 0,
-            };
+            let flow = Flow { from: end(local, 7), to: end(remote, 4791), tos: 0, ttl: 0 };
             let mut out = vec![0x55];
             let error = Report {
                 by: end(remote, 0).ip,
@@ -256,12 +240,7 @@ mod tests {
 
     #[test]
     fn packets_of_other_protocols_are_not_read() {
-        let flow = Flow {
-            from: end("10.0.0.1", 7),
-            to: end("10.0.0.2", 4791),
-            tos: 0,
-            ttl: 64,
-        };
+        let flow = Flow { from: end("10.0.0.1", 7), to: end("10.0.0.2", 4791), tos: 0, ttl: 64 };
         let mut room = [0; ROOM];
         let len = write(&mut room, &flow, 0);
         let whole = &mut room[ROOM - len..];

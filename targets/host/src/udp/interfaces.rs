@@ -32,11 +32,7 @@ impl Interfaces {
             self.places = vec![None; PLACES];
         }
         let at = self.place(&remote, &local);
-        self.places[at] = Some(Place {
-            remote,
-            local,
-            interface,
-        });
+        self.places[at] = Some(Place { remote, local, interface });
     }
 
     /// By which interface to answer; 0: by the routing table.

@@ -156,10 +156,7 @@ impl UdpWire {
         let standing = addresses::standing(at.ip()).map_err(OpenError::io("list the host's addresses"))?;
         Ok(UdpWire {
             socket,
-            own: End {
-                ip: to_bytes(at.ip()),
-                port: bound.port(),
-            },
+            own: End { ip: to_bytes(at.ip()), port: bound.port() },
             is_v6,
             addresses: standing.addresses,
             caps: Caps {
@@ -221,10 +218,7 @@ impl UdpWire {
                 if incoming.interface != 0 {
                     self.interfaces.note(incoming.remote, local, incoming.interface);
                 }
-                let own = End {
-                    ip: local,
-                    port: self.own.port,
-                };
+                let own = End { ip: local, port: self.own.port };
                 self.counters.received += self.arrivals.take(&incoming, own);
                 return Ok(Came::Datagrams);
             }
@@ -284,10 +278,7 @@ impl UdpWire {
     /// The headers' content of a datagram from here.
     fn flow(&self, local: Option<[u8; 16]>, remote: End) -> Flow {
         Flow {
-            from: End {
-                ip: local.unwrap_or(self.own.ip),
-                port: self.own.port,
-            },
+            from: End { ip: local.unwrap_or(self.own.ip), port: self.own.port },
             to: remote,
             tos: 0,
             ttl: 0,

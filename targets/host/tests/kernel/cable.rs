@@ -32,13 +32,7 @@ pub(crate) fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace
     here.bring_up("cable0")?;
     here.settle("cable0")?;
     there.settle("eth0")?;
-    let wire = PacketWire::open(
-        "cable0",
-        PacketOptions {
-            receive,
-            ..PacketOptions::default()
-        },
-    )?;
+    let wire = PacketWire::open("cable0", PacketOptions { receive, ..PacketOptions::default() })?;
     assert_eq!(
         wire.has_ring(),
         receive != Receive::Buffer,
@@ -83,10 +77,7 @@ pub(crate) fn neighbours_are_found() -> TestResult {
     for ip in KERNELS {
         let socket = peer.run(|| UdpSocket::bind((ip, 5000)))??;
         socket.set_nonblocking(true)?;
-        let payload = Payload {
-            bytes: b"who are you?".to_vec(),
-            seg_size: 0,
-        };
+        let payload = Payload { bytes: b"who are you?".to_vec(), seg_size: 0 };
         let header = [0x0f, 0xa0, 0x13, 0x88, 0, 20, 0, 0];
         station.send(ip.parse()?, 17, &header, 6, payload);
         let mut buffer = [0; 100];
@@ -153,11 +144,7 @@ pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
     let (mut station, peer) = set_up(Receive::Ring)?;
     station.wire = PacketWire::open(
         "cable0",
-        PacketOptions {
-            receive: Receive::Ring,
-            frames: Some(1),
-            mac: None,
-        },
+        PacketOptions { receive: Receive::Ring, frames: Some(1), mac: None },
     )?;
     let frames = 15;
     assert_eq!(station.wire.caps().rx_queue_bytes, frames * 1500, "one block's");

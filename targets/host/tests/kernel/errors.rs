@@ -31,10 +31,7 @@ pub(crate) fn of_an_interface_that_is_gone() -> TestResult {
         let mut netlink = Netlink::open()?;
         netlink.add_veth("cable0", "eth0", &peer)?;
         netlink.bring_up("cable0")?;
-        let options = PacketOptions {
-            receive,
-            ..PacketOptions::default()
-        };
+        let options = PacketOptions { receive, ..PacketOptions::default() };
         let mut wire = PacketWire::open("cable0", options)?;
         let speed = Interface::line_rate("cable0");
         assert_eq!(

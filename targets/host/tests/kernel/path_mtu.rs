@@ -43,10 +43,7 @@ pub(crate) fn is_learnt_from_a_router() -> TestResult {
             17,
             &header,
             6,
-            Payload {
-                bytes: vec![7; payload],
-                seg_size: 0,
-            },
+            Payload { bytes: vec![7; payload], seg_size: 0 },
         );
         let destination = hawser_engine::net::to_bytes(to.parse()?);
         assert_eq!(station.interface.path_mtu(destination), 1500);

@@ -26,11 +26,7 @@ fn frame(len: usize) -> TxFrame {
     let mut head = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
     head.extend([0x88, 0xb5]);
     let payload = vec![PayRef::from(vec![0; len - head.len()])];
-    TxFrame {
-        head,
-        payload,
-        ..TxFrame::default()
-    }
+    TxFrame { head, payload, ..TxFrame::default() }
 }
 
 /// What a sender that always has more frames found.
@@ -53,20 +49,12 @@ struct Sender {
 impl Sender {
     fn new() -> Result<Sender, Error> {
         let (station, peer) = cable::set_up(Receive::Buffer)?;
-        Ok(Sender {
-            wire: station.wire,
-            netlink: Netlink::open()?,
-            _peer: peer,
-        })
+        Ok(Sender { wire: station.wire, netlink: Netlink::open()?, _peer: peer })
     }
 
     fn shape(&mut self, bytes_per_second: u64, queue: u32) -> TestResult {
         let burst = 1600;
-        let shape = Shape {
-            bytes_per_second,
-            burst,
-            queue,
-        };
+        let shape = Shape { bytes_per_second, burst, queue };
         Ok(self.netlink.shape(CABLE, shape)?)
     }
 

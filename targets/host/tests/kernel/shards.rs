@@ -15,11 +15,7 @@ const KEYS: [u32; 2] = [0x9e37_79b1, 0x85eb_ca6b];
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn shards<const N: usize>() -> [Steering; N] {
-    std::array::from_fn(|index| Steering {
-        shards: N as u16,
-        index: index as u16,
-        keys: KEYS,
-    })
+    std::array::from_fn(|index| Steering { shards: N as u16, index: index as u16, keys: KEYS })
 }
 
 /// A datagram or segment from 10.9.1.N or fd00:9:1::N and a port, in Ethernet.
@@ -148,11 +144,7 @@ pub(crate) fn a_queue_of_a_tun_device_gets_the_answers_to_what_it_sent() -> Test
         head[10..12].copy_from_slice(&sum);
         head.extend(port.to_be_bytes());
         head.extend([15, 160, 0, 8, 0, 0]);
-        let sent = TxFrame {
-            head,
-            payload: vec![PayRef::default()],
-            ..TxFrame::default()
-        };
+        let sent = TxFrame { head, payload: vec![PayRef::default()], ..TxFrame::default() };
         assert_eq!(wires[index].transmit(&[sent])?, 1);
         let (_, from) = server.recv_from(&mut [0; 10])?;
         server.send_to(&[], from)?;

@@ -28,10 +28,7 @@ fn receive(wire: &mut UdpWire) -> TestResult<Vec<Vec<u8>>> {
 }
 
 fn frame(head: Vec<u8>) -> TxFrame {
-    TxFrame {
-        head,
-        ..TxFrame::default()
-    }
+    TxFrame { head, ..TxFrame::default() }
 }
 
 /// The number of an interface.

@@ -66,12 +66,7 @@ impl<W: HostWire> Station<W> {
             mtu: u32::MAX,
         };
         let interface = Interface::new(config, wire.caps()).unwrap();
-        Station {
-            wire,
-            interface,
-            refuses: None,
-            sources: BTreeSet::new(),
-        }
+        Station { wire, interface, refuses: None, sources: BTreeSet::new() }
     }
 
     /// Takes part in the network until `work` reports that it is done, or the time is over; returns
@@ -111,19 +106,9 @@ impl<W: HostWire> Station<W> {
                 Ingress::Packet { net, .. } if self.refuses == Some(net.protocol) => {
                     self.interface.unreachable_reply(now, &frame);
                 }
-                Ingress::Packet {
-                    net,
-                    head,
-                    tail,
-                    csum,
-                    head_offset,
-                } => {
+                Ingress::Packet { net, head, tail, csum, head_offset } => {
                     assert!(frame.head[head_offset as usize..].starts_with(head));
-                    arrivals.push(Arrival::Packet {
-                        net,
-                        bytes: [head, tail].concat(),
-                        csum,
-                    });
+                    arrivals.push(Arrival::Packet { net, bytes: [head, tail].concat(), csum });
                 }
                 Ingress::IcmpError { net, icmp, .. } => arrivals.push(Arrival::Error { net, icmp }),
                 Ingress::Trimmed { .. } | Ingress::Done | Ingress::Drop(_) => {}
@@ -142,11 +127,7 @@ impl<W: HostWire> Station<W> {
 
     /// Sends a transport header, whose checksum field at `field` is to be completed, and payload.
     pub(crate) fn send(&mut self, to: IpAddr, protocol: u8, header: &[u8], field: usize, payload: Payload) {
-        let mut net = Net {
-            dst_ip: hawser_engine::net::to_bytes(to),
-            protocol,
-            ..NET_ZERO
-        };
+        let mut net = Net { dst_ip: hawser_engine::net::to_bytes(to), protocol, ..NET_ZERO };
         self.interface.route(&mut net).unwrap();
         let room = self.interface.header_room(&net);
         let mut head = vec![0; room];

@@ -111,10 +111,7 @@ pub(crate) fn what_is_written_has_arrived() -> TestResult {
     socket.set_nonblocking(true)?;
     let header = [0x0f, 0xa0, 0x13, 0x88, 0, 9 + 8, 0, 0];
     for number in 0..200_u8 {
-        let payload = Payload {
-            bytes: [&[number][..], &[0; 8]].concat(),
-            seg_size: 0,
-        };
+        let payload = Payload { bytes: [&[number][..], &[0; 8]].concat(), seg_size: 0 };
         station.send(KERNELS[0].parse()?, 17, &header, 6, payload);
         station.flush()?;
         let mut buffer = [0; 100];

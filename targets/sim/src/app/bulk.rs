@@ -16,14 +16,8 @@ impl Bulk {
     #[must_use]
     pub fn new(side: Side, forward: u64, backward: u64) -> Bulk {
         match side {
-            Side::Client => Bulk {
-                outgoing: forward,
-                incoming: backward,
-            },
-            Side::Server => Bulk {
-                outgoing: backward,
-                incoming: forward,
-            },
+            Side::Client => Bulk { outgoing: forward, incoming: backward },
+            Side::Server => Bulk { outgoing: backward, incoming: forward },
         }
     }
 }

@@ -99,14 +99,7 @@ impl Messages {
             Side::Client => (forward, backward),
             Side::Server => (backward, forward),
         };
-        Messages {
-            outgoing,
-            incoming,
-            start,
-            due: 0,
-            come: 0,
-            times: Vec::new(),
-        }
+        Messages { outgoing, incoming, start, due: 0, come: 0, times: Vec::new() }
     }
 }
 

@@ -53,10 +53,7 @@ pub struct Count {
 /// What one end sends, and the check of what arrives.
 pub(super) enum Payload {
     /// A stream.
-    Stream {
-        outgoing: stream::Outgoing,
-        incoming: stream::Incoming,
-    },
+    Stream { outgoing: stream::Outgoing, incoming: stream::Incoming },
     /// Messages, or datagrams.
     Whole {
         outgoing: whole::Outgoing,
@@ -117,10 +114,7 @@ impl Payload {
         else {
             return None;
         };
-        let count = |done, all: &[u64]| Count {
-            done,
-            of: all.len() as u64,
-        };
+        let count = |done, all: &[u64]| Count { done, of: all.len() as u64 };
         Some([
             count(outgoing.count(), &sizes.outgoing),
             count(incoming.count(), &sizes.incoming),
@@ -136,9 +130,7 @@ impl Payload {
     pub(super) fn sha256(&self) -> [String; 2] {
         match self {
             Payload::Stream { outgoing, incoming } => [outgoing.sha256(), incoming.sha256()],
-            Payload::Whole {
-                outgoing, incoming, ..
-            } => [outgoing.sha256(), incoming.sha256()],
+            Payload::Whole { outgoing, incoming, .. } => [outgoing.sha256(), incoming.sha256()],
         }
     }
 
@@ -154,12 +146,7 @@ impl Payload {
 
     /// Gives up on datagrams that have not come, once their time is over.
     pub(super) fn wait_until(&mut self, now: Instant) {
-        if let Payload::Whole {
-            carries: Carries::Datagrams { until, .. },
-            gave_up,
-            ..
-        } = self
-        {
+        if let Payload::Whole { carries: Carries::Datagrams { until, .. }, gave_up, .. } = self {
             *gave_up = now >= *until;
         }
     }
@@ -177,33 +164,19 @@ impl Payload {
     /// When [`Payload::needed`] changes.
     pub(super) fn gives_up_at(&self) -> Option<Instant> {
         match self {
-            Payload::Whole {
-                carries: Carries::Datagrams { until, .. },
-                gave_up: false,
-                ..
-            } => Some(*until),
+            Payload::Whole { carries: Carries::Datagrams { until, .. }, gave_up: false, .. } => Some(*until),
             Payload::Stream { .. } | Payload::Whole { .. } => None,
         }
     }
 
     /// Whether some of what was sent need not come.
     pub(super) fn may_lose(&self) -> bool {
-        matches!(
-            self,
-            Payload::Whole {
-                carries: Carries::Datagrams { .. },
-                ..
-            }
-        )
+        matches!(self, Payload::Whole { carries: Carries::Datagrams { .. }, .. })
     }
 
     /// What is wrong when more was lost than may be.
     pub(super) fn lost_too_many(&self) -> Option<String> {
-        let Payload::Whole {
-            carries: Carries::Datagrams { may_lose, .. },
-            ..
-        } = self
-        else {
+        let Payload::Whole { carries: Carries::Datagrams { may_lose, .. }, .. } = self else {
             return None;
         };
         let lost = self
@@ -245,12 +218,7 @@ impl Payload {
                 }
                 Ok(count > 0)
             }
-            Payload::Whole {
-                incoming,
-                message,
-                stray,
-                ..
-            } => {
+            Payload::Whole { incoming, message, stray, .. } => {
                 let is_some = stack.recv_message(now, handle, message)?;
                 *stray = !is_some && stack.readable(handle) > 0;
                 if is_some && let Some(n) = incoming.take(message) {

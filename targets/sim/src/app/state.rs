@@ -23,13 +23,7 @@ pub struct Application {
 
 impl fmt::Display for Application {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Application {
-            sent,
-            to_send,
-            received,
-            to_receive,
-            ..
-        } = self;
+        let Application { sent, to_send, received, to_receive, .. } = self;
         write!(
             f,
             "{sent} of {to_send} bytes handed over, {received} of {to_receive} received"

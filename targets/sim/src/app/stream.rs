@@ -20,11 +20,7 @@ struct Source {
 
 impl Source {
     fn new(seed: u64, label: &str) -> Source {
-        Source {
-            rng: Rng::new(seed, label),
-            chunk: vec![0; CHUNK],
-            used: CHUNK,
-        }
+        Source { rng: Rng::new(seed, label), chunk: vec![0; CHUNK], used: CHUNK }
     }
 
     /// The next bytes: at least one, at most a chunk.
@@ -51,11 +47,7 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// The bytes that belong to this label.
     pub(crate) fn new(seed: u64, label: &str) -> Outgoing {
-        Outgoing {
-            source: Source::new(seed, label),
-            hash: Sha256::new(),
-            sent: 0,
-        }
+        Outgoing { source: Source::new(seed, label), hash: Sha256::new(), sent: 0 }
     }
 
     /// How many bytes were handed over.

@@ -43,20 +43,10 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// Messages of these sizes, whose bytes belong to this label.
     pub(crate) fn new(seed: u64, label: &str, sizes: Vec<u64>) -> Outgoing {
-        let source = Source {
-            seed,
-            label: label.to_owned(),
-            sizes,
-        };
+        let source = Source { seed, label: label.to_owned(), sizes };
         let mut message = Vec::new();
         source.make(0, &mut message);
-        Outgoing {
-            source,
-            message,
-            next: 0,
-            sent: 0,
-            digests: Digests::default(),
-        }
+        Outgoing { source, message, next: 0, sent: 0, digests: Digests::default() }
     }
 
     /// Bytes of the messages that were handed over.
@@ -108,11 +98,7 @@ impl Incoming {
     /// Messages of these sizes, whose bytes belong to this label.
     pub(crate) fn new(seed: u64, label: &str, sizes: Vec<u64>) -> Incoming {
         Incoming {
-            source: Source {
-                seed,
-                label: label.to_owned(),
-                sizes,
-            },
+            source: Source { seed, label: label.to_owned(), sizes },
             expected: None,
             count: 0,
             received: 0,

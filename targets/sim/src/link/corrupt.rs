@@ -65,10 +65,7 @@ mod tests {
     #[test]
     fn one_bit_differs_from_the_completed_packet() {
         let mut rule = Corrupt::default();
-        rule.tune(&Profile {
-            corrupt: 1.0,
-            ..Profile::default()
-        });
+        rule.tune(&Profile { corrupt: 1.0, ..Profile::default() });
         let mut rng = Rng::new(3, "corrupt");
         let mut positions = std::collections::BTreeSet::new();
         for _ in 0..6000 {

@@ -43,12 +43,7 @@ impl Depths {
     /// Nothing so far, of a run that starts at `start`.
     #[must_use]
     pub fn new(start: Instant, window: Window) -> Depths {
-        Depths {
-            window,
-            start,
-            width: FIRST_WIDTH,
-            spans: Vec::new(),
-        }
+        Depths { window, start, width: FIRST_WIDTH, spans: Vec::new() }
     }
 
     /// So many bytes waited from one time to another one. Calls come in the order of time.
@@ -147,11 +142,7 @@ mod tests {
     }
 
     fn depths(from: u64, to: u64, spans: usize) -> Depths {
-        let window = Window {
-            from: at(from),
-            to: at(to),
-            spans,
-        };
+        let window = Window { from: at(from), to: at(to), spans };
         Depths::new(at(0), window)
     }
 

@@ -49,10 +49,7 @@ mod tests {
 
     fn delays(gap: u64, n: u64) -> Vec<u64> {
         let mut rule = Jitter::default();
-        rule.tune(&Profile {
-            jitter: Duration::from_micros(1),
-            ..Profile::default()
-        });
+        rule.tune(&Profile { jitter: Duration::from_micros(1), ..Profile::default() });
         let mut rng = Rng::new(5, "jitter");
         (0..n)
             .map(|i| Instant::from_nanos(i * gap))

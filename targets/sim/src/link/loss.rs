@@ -83,13 +83,7 @@ mod tests {
     fn single_losses_are_binomial() {
         for p in [0.001, 0.01, 0.1, 0.5, 0.9] {
             let n = 100_000;
-            let lost = outcomes(
-                &Profile {
-                    loss: p,
-                    ..Profile::default()
-                },
-                n,
-            );
+            let lost = outcomes(&Profile { loss: p, ..Profile::default() }, n);
             let count = lost.iter().filter(|l| **l).count() as f64;
             assert!(
                 (count - n as f64 * p).abs() < five_sigma(n as f64, p),
@@ -108,14 +102,7 @@ mod tests {
     fn bursts_have_the_share_and_the_length_asked_for() {
         let n = 400_000;
         let (share, burst) = (0.2, 4.0);
-        let lost = outcomes(
-            &Profile {
-                loss: share,
-                burst,
-                ..Profile::default()
-            },
-            n,
-        );
+        let lost = outcomes(&Profile { loss: share, burst, ..Profile::default() }, n);
         let count = lost.iter().filter(|l| **l).count() as f64;
         let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
         // A two-state chain with p = 1/16 and r = 1/4 forgets by the factor c = 1 - p - r a step,
@@ -139,16 +126,9 @@ mod tests {
     fn nothing_and_everything() {
         assert!(outcomes(&Profile::default(), 1000).iter().all(|l| !l));
         assert!(
-            outcomes(
-                &Profile {
-                    loss: 1.0,
-                    burst: 3.0,
-                    ..Profile::default()
-                },
-                1000
-            )
-            .iter()
-            .all(|l| *l)
+            outcomes(&Profile { loss: 1.0, burst: 3.0, ..Profile::default() }, 1000)
+                .iter()
+                .all(|l| *l)
         );
     }
 }

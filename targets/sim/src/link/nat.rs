@@ -91,11 +91,7 @@ impl Nat {
     /// The direction from inside to outside, or the other one.
     #[must_use]
     pub fn new(translator: &Arc<Mutex<Translator>>, is_out: bool) -> Nat {
-        Nat {
-            translator: Arc::clone(translator),
-            is_out,
-            changed: 0,
-        }
+        Nat { translator: Arc::clone(translator), is_out, changed: 0 }
     }
 }
 

@@ -90,21 +90,15 @@ impl Ingress {
     /// Of a switch without ports.
     #[must_use]
     pub fn new(thresholds: Thresholds) -> Ingress {
-        Ingress {
-            thresholds,
-            state: Mutex::default(),
-        }
+        Ingress { thresholds, state: Mutex::default() }
     }
 
     /// Adds the port at which a pipe ends and another one begins; its number, from 1 on.
     pub fn add(&self, pipe: usize, back: usize) -> u16 {
         let mut state = self.state.lock();
-        state.ports.push(Incoming {
-            pipe,
-            back,
-            last: Instant::ORIGIN,
-            accounts: Default::default(),
-        });
+        state
+            .ports
+            .push(Incoming { pipe, back, last: Instant::ORIGIN, accounts: Default::default() });
         u16::try_from(state.ports.len()).unwrap_or(0)
     }
 
@@ -235,11 +229,7 @@ impl State {
         // Of two that nobody has fetched the later one counts, and they are for one moment.
         let same = |order: &Order| order.port == port && order.priority == priority;
         self.orders.retain(|order| !same(order));
-        self.orders.push(Order {
-            port,
-            priority,
-            is_pause,
-        });
+        self.orders.push(Order { port, priority, is_pause });
     }
 }
 
@@ -258,13 +248,8 @@ mod tests {
     }
 
     fn ingress(lossless: u8, priorities: u8) -> Ingress {
-        let ingress = Ingress::new(Thresholds {
-            xoff: 3000,
-            xon: 1000,
-            headroom: 2000,
-            lossless,
-            priorities,
-        });
+        let ingress =
+            Ingress::new(Thresholds { xoff: 3000, xon: 1000, headroom: 2000, lossless, priorities });
         assert_eq!((ingress.add(4, 5), ingress.add(6, 7)), (1, 2));
         ingress
     }
@@ -307,11 +292,7 @@ mod tests {
     #[test]
     fn a_pause_names_the_precedences_of_its_priority_and_is_timed() {
         let ingress = ingress(0b11, 2);
-        let order = |priority, is_pause| Order {
-            port: 2,
-            priority,
-            is_pause,
-        };
+        let order = |priority, is_pause| Order { port: 2, priority, is_pause };
         assert_eq!(ingress.obeyed(order(1, true), at(10)), Some((6, 0xf0)));
         assert_eq!(ingress.obeyed(order(0, true), at(20)), Some((6, 0xff)));
         assert_eq!(ingress.obeyed(order(1, false), at(50)), Some((6, 0x0f)));

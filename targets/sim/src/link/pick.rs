@@ -41,10 +41,7 @@ mod tests {
     #[test]
     fn exactly_the_chosen_frames_are_lost() {
         let mut rule = Pick::default();
-        rule.tune(&Profile {
-            drop: vec![1, 4],
-            ..Profile::default()
-        });
+        rule.tune(&Profile { drop: vec![1, 4], ..Profile::default() });
         let mut rng = Rng::new(1, "drop");
         let lost: Vec<bool> = (0..5)
             .map(|_| rule.apply(Instant::ORIGIN, &mut plain(1), &mut rng) == Verdict::Drop)

@@ -111,10 +111,7 @@ impl Pipe {
     pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
         let stage = |rule: Box<dyn Rule>| Stage {
             rng: Rng::new(seed, &format!("{label}/{}", rule.name())),
-            counters: StageCounters {
-                name: rule.name(),
-                ..StageCounters::default()
-            },
+            counters: StageCounters { name: rule.name(), ..StageCounters::default() },
             rule,
         };
         let mut pipe = Pipe {
@@ -293,10 +290,9 @@ impl Pipe {
 
     /// What its rules have done, in their order.
     pub fn stage_counters(&self) -> impl Iterator<Item = StageCounters> + '_ {
-        self.stages.iter().map(|s| StageCounters {
-            changed: s.rule.changed(),
-            ..s.counters
-        })
+        self.stages
+            .iter()
+            .map(|s| StageCounters { changed: s.rule.changed(), ..s.counters })
     }
 
     /// Moves on all frames whose time has come, each at its own time.

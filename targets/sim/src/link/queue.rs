@@ -72,10 +72,7 @@ impl Pool {
     /// A pool of so many bytes. Where packets are cut, queues of the highest priority have as many of their own.
     #[must_use]
     pub fn new(limit: u64) -> Pool {
-        Pool {
-            limit,
-            used: [AtomicU64::new(0), AtomicU64::new(0)],
-        }
+        Pool { limit, used: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
     /// Bytes that wait in all queues together, the frames on their lines included.
@@ -164,11 +161,7 @@ impl Queue {
     pub fn of(port: Port) -> Queue {
         let mut waiting = Vec::new();
         waiting.resize_with(usize::from(port.priorities.max(1)), Band::default);
-        Queue {
-            port,
-            waiting,
-            ..Queue::default()
-        }
+        Queue { port, waiting, ..Queue::default() }
     }
 
     /// The highest priority.

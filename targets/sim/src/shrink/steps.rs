@@ -133,10 +133,7 @@ fn fewer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 fn bulk(flow: &Flow, bytes: u64, back: u64) -> Flow {
     flow_with(flow, |flow| {
         (flow.request, flow.messages) = (None, None);
-        flow.bulk = Some(Bulk {
-            bytes: Bytes(bytes),
-            back: Bytes(back),
-        });
+        flow.bulk = Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) });
     })
 }
 
@@ -220,16 +217,10 @@ fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         };
         if let Some(bulk) = flow.bulk {
             each(bulk.bytes.0, min_bytes(flow), &|flow, bytes| {
-                flow.bulk = flow.bulk.map(|bulk| Bulk {
-                    bytes: Bytes(bytes),
-                    ..bulk
-                });
+                flow.bulk = flow.bulk.map(|bulk| Bulk { bytes: Bytes(bytes), ..bulk });
             });
             each(bulk.back.0, 0, &|flow, back| {
-                flow.bulk = flow.bulk.map(|bulk| Bulk {
-                    back: Bytes(back),
-                    ..bulk
-                });
+                flow.bulk = flow.bulk.map(|bulk| Bulk { back: Bytes(back), ..bulk });
             });
         }
         if let Some(request) = flow.request {
@@ -406,10 +397,7 @@ fn each_change(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec
 fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     // A link keeps its delay, so that what happens one after the other differs in its time.
     let of_link = |rules: &Rules| {
-        let delay_alone = Rules {
-            delay: rules.delay,
-            ..Rules::default()
-        };
+        let delay_alone = Rules { delay: rules.delay, ..Rules::default() };
         let mut forms = vec![delay_alone];
         forms.extend(without_one(rules));
         forms
@@ -417,10 +405,7 @@ fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let of_change = |rules: &Rules| {
         let mut forms = vec![Rules::default()];
         forms.extend(without_one(rules));
-        forms.push(Rules {
-            delay: None,
-            ..rules.clone()
-        });
+        forms.push(Rules { delay: None, ..rules.clone() });
         forms
     };
     let mut all = each_rules(scenario, of_link);
@@ -431,56 +416,18 @@ fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 /// Rules without each single one.
 fn without_one(rules: &Rules) -> Vec<Rules> {
     let forms = [
-        Rules {
-            rate: None,
-            ..rules.clone()
-        },
-        Rules {
-            queue: None,
-            ..rules.clone()
-        },
-        Rules {
-            queue_packets: None,
-            ..rules.clone()
-        },
-        Rules {
-            ecn: None,
-            ..rules.clone()
-        },
-        Rules {
-            drop: None,
-            ..rules.clone()
-        },
-        Rules {
-            loss: None,
-            burst: None,
-            ..rules.clone()
-        },
-        Rules {
-            burst: None,
-            ..rules.clone()
-        },
-        Rules {
-            corrupt: None,
-            ..rules.clone()
-        },
-        Rules {
-            duplicate: None,
-            ..rules.clone()
-        },
-        Rules {
-            jitter: None,
-            ..rules.clone()
-        },
-        Rules {
-            reorder: None,
-            hold: None,
-            ..rules.clone()
-        },
-        Rules {
-            hold: None,
-            ..rules.clone()
-        },
+        Rules { rate: None, ..rules.clone() },
+        Rules { queue: None, ..rules.clone() },
+        Rules { queue_packets: None, ..rules.clone() },
+        Rules { ecn: None, ..rules.clone() },
+        Rules { drop: None, ..rules.clone() },
+        Rules { loss: None, burst: None, ..rules.clone() },
+        Rules { burst: None, ..rules.clone() },
+        Rules { corrupt: None, ..rules.clone() },
+        Rules { duplicate: None, ..rules.clone() },
+        Rules { jitter: None, ..rules.clone() },
+        Rules { reorder: None, hold: None, ..rules.clone() },
+        Rules { hold: None, ..rules.clone() },
     ];
     forms.into()
 }
@@ -492,10 +439,7 @@ fn fewer_drops(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         };
         let fewer = without(drop).into_iter();
         fewer
-            .map(|drop| Rules {
-                drop: Some(drop).filter(|drop| !drop.is_empty()),
-                ..rules.clone()
-            })
+            .map(|drop| Rules { drop: Some(drop).filter(|drop| !drop.is_empty()), ..rules.clone() })
             .collect()
     })
 }
@@ -563,9 +507,7 @@ fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         for number in 1..=EARLY.min(dropped - 1) {
             all.push(with(scenario, |s| {
                 s.flow[0] = bulk(flow, bytes, back);
-                let Link {
-                    forward, backward, ..
-                } = &mut s.link[link];
+                let Link { forward, backward, .. } = &mut s.link[link];
                 let rules = if table == 1 { forward } else { backward };
                 rules.drop = Some(vec![number]);
             }));
@@ -594,45 +536,21 @@ fn plainer(rules: &Rules) -> Vec<Rules> {
         let lower = span.map(|span| lower(span.0, min)).unwrap_or_default();
         lower.into_iter().map(|nanos| Some(Span(nanos)))
     };
-    forms.extend(share(rules.loss).map(|loss| Rules {
-        loss,
-        ..rules.clone()
-    }));
-    forms.extend(share(rules.corrupt).map(|corrupt| Rules {
-        corrupt,
-        ..rules.clone()
-    }));
-    forms.extend(share(rules.duplicate).map(|duplicate| Rules {
-        duplicate,
-        ..rules.clone()
-    }));
-    forms.extend(share(rules.reorder).map(|reorder| Rules {
-        reorder,
-        ..rules.clone()
-    }));
+    forms.extend(share(rules.loss).map(|loss| Rules { loss, ..rules.clone() }));
+    forms.extend(share(rules.corrupt).map(|corrupt| Rules { corrupt, ..rules.clone() }));
+    forms.extend(share(rules.duplicate).map(|duplicate| Rules { duplicate, ..rules.clone() }));
+    forms.extend(share(rules.reorder).map(|reorder| Rules { reorder, ..rules.clone() }));
     let delays = span(
         rules.delay,
         MILLISECOND.min(rules.delay.map_or(0, |delay| delay.0)),
     );
-    forms.extend(delays.map(|delay| Rules {
-        delay,
-        ..rules.clone()
-    }));
-    forms.extend(span(rules.jitter, 0).map(|jitter| Rules {
-        jitter,
-        ..rules.clone()
-    }));
-    forms.extend(span(rules.hold, MILLISECOND).map(|hold| Rules {
-        hold,
-        ..rules.clone()
-    }));
+    forms.extend(delays.map(|delay| Rules { delay, ..rules.clone() }));
+    forms.extend(span(rules.jitter, 0).map(|jitter| Rules { jitter, ..rules.clone() }));
+    forms.extend(span(rules.hold, MILLISECOND).map(|hold| Rules { hold, ..rules.clone() }));
     let rate = rules.rate.map_or(0, |rate| rate.0);
     if (1..MAX_RATE).contains(&rate) {
         let higher = 10u64.pow(rate.ilog10() + 1);
-        forms.push(Rules {
-            rate: Some(Rate(higher)),
-            ..rules.clone()
-        });
+        forms.push(Rules { rate: Some(Rate(higher)), ..rules.clone() });
     }
     forms
 }

@@ -63,10 +63,7 @@ fn rules(scenario: &Scenario) -> usize {
 }
 
 fn by_time() -> Failing {
-    Failing {
-        by_time: true,
-        ..Failing::default()
-    }
+    Failing { by_time: true, ..Failing::default() }
 }
 
 #[test]
@@ -122,16 +119,10 @@ fn chance_gives_way_to_the_frames_that_it_took() {
     scenario.link[0].forward.loss = Some(Share(0.1));
     let mut fails = |candidate: &Scenario| {
         let rules = &candidate.link[0].forward;
-        let lost = [3, 7, 9].map(|number| LostFrame {
-            sent: number,
-            entered: number,
-        });
+        let lost = [3, 7, 9].map(|number| LostFrame { sent: number, entered: number });
         let is_lost = rules.loss.is_some() || rules.drop.iter().flatten().any(|number| *number == 7);
         match is_lost {
-            true => Tried::Fails(Failing {
-                lost: vec![lost.into(), vec![]],
-                ..Failing::default()
-            }),
+            true => Tried::Fails(Failing { lost: vec![lost.into(), vec![]], ..Failing::default() }),
             false => Tried::Passes,
         }
     };
@@ -146,13 +137,8 @@ fn chance_gives_way_to_the_frames_that_it_took() {
 fn time_is_cut_only_where_the_run_does_not_end_by_it() {
     let scenario = scenario(1);
     let duration = |by_time: bool| {
-        let mut fails = |_: &Scenario| {
-            Tried::Fails(Failing {
-                took: Span(2_300_000_000),
-                by_time,
-                lost: vec![],
-            })
-        };
+        let mut fails =
+            |_: &Scenario| Tried::Fails(Failing { took: Span(2_300_000_000), by_time, lost: vec![] });
         shrink(&scenario, &mut fails).expect("it fails").scenario.duration
     };
     assert_eq!(

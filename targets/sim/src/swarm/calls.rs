@@ -73,10 +73,7 @@ fn stays_down(scenario: &Scenario) -> bool {
 /// the others have no faults but that one spine goes down, or a link to it, and comes up before the network has healed.
 fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
     let template = scenario.host[0].clone();
-    let more = ["c", "d"].map(|name| Host {
-        name: name.to_owned(),
-        ..template.clone()
-    });
+    let more = ["c", "d"].map(|name| Host { name: name.to_owned(), ..template.clone() });
     scenario.host.extend(more);
     let trims = rng.chance(0.5);
     let spray = match rng.below(3) {
@@ -150,11 +147,7 @@ fn falls(scenario: &mut Scenario, rng: &mut Rng) {
         let (is_switch, down) = (rng.chance(0.5), span(rng, 0, EARLY).0);
         let up = (down + span(rng, MILLISECOND, 5 * SECOND).0).min(HEALED.0);
         for (time, state) in [(down, State::Down), (up, State::Up)] {
-            let mut at = At {
-                time: Span(time),
-                state: Some(state),
-                ..At::default()
-            };
+            let mut at = At { time: Span(time), state: Some(state), ..At::default() };
             match is_switch {
                 true => at.switch = Some("spine1".to_owned()),
                 false => at.link = "leaf1-spine1".to_owned(),

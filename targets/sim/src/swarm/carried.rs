@@ -47,12 +47,7 @@ impl Carried {
             Kind::Calls => Delivery::Messages,
             Kind::Connections | Kind::Streams | Kind::Works => Delivery::Stream,
         };
-        Carried {
-            delivery,
-            longest: Carried::LONGEST,
-            one_way: false,
-            kind,
-        }
+        Carried { delivery, longest: Carried::LONGEST, one_way: false, kind }
     }
 }
 
@@ -134,16 +129,10 @@ fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> M
         (None, None, None) => (1, 0, Span(0)),
     };
     let size = if is_bounded {
-        Sizes {
-            min: carried.longest.div_ceil(2),
-            max: carried.longest,
-        }
+        Sizes { min: carried.longest.div_ceil(2), max: carried.longest }
     } else {
         let max = rng.between(1, carried.longest);
-        Sizes {
-            min: rng.between(1, max),
-            max,
-        }
+        Sizes { min: rng.between(1, max), max }
     };
     // The last is due while the network still has faults; pauses of hours are as many as were drawn.
     let max = match (flow.request, interval.0) {
@@ -185,10 +174,7 @@ fn one_way(flow: &mut Flow) {
     flow.one_way = true;
     flow.close = Closing::Client;
     if let Some(request) = flow.request.take() {
-        flow.bulk = Some(Bulk {
-            bytes: Bytes(request.size.max * request.count),
-            ..Default::default()
-        });
+        flow.bulk = Some(Bulk { bytes: Bytes(request.size.max * request.count), ..Default::default() });
     }
     if let Some(bulk) = &mut flow.bulk {
         bulk.back.0 = 0;

@@ -20,10 +20,7 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_
         change(flow, rng, subject);
     }
     // What a flow of one stream may cost is no bound of many.
-    scenario.bounds = Bounds {
-        notice: scenario.bounds.notice,
-        ..Bounds::default()
-    };
+    scenario.bounds = Bounds { notice: scenario.bounds.notice, ..Bounds::default() };
 }
 
 /// A program whose ports are those of UDP, at one of them: both ends of a connection are there, and so there is one flow.
@@ -37,14 +34,7 @@ fn one_port(flows: &mut Vec<Flow>, port: u16) {
 fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
     let total = |sizes: Sizes, count: u64| sizes.max.saturating_mul(count);
     let (bytes, back) = match (flow.bulk, flow.request, flow.messages) {
-        (
-            Some(Bulk {
-                bytes: Bytes(bytes),
-                back: Bytes(back),
-            }),
-            _,
-            _,
-        ) => (bytes, back),
+        (Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) }), _, _) => (bytes, back),
         (_, Some(request), _) => {
             // A pause between streams is none in a stream.
             (
@@ -69,10 +59,7 @@ fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
         _ => Openers::Client,
     };
     let ends = if opened_by == Openers::Both { 2 } else { 1 };
-    let sizes = |bytes: u64| Sizes {
-        min: 0,
-        max: 2 * bytes / (count * ends),
-    };
+    let sizes = |bytes: u64| Sizes { min: 0, max: 2 * bytes / (count * ends) };
     let (there, reverse) = match opened_by {
         Openers::Server => (back, bytes),
         Openers::Client | Openers::Both => (bytes, back),

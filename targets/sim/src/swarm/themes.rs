@@ -195,11 +195,7 @@ fn small_buffers(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) 
 
 /// A link without any fault, and with room in its queue for whatever is in flight.
 fn perfect(link: &mut Link, rate: u64, delay: u64) {
-    link.both = Rules {
-        rate: Some(Rate(rate)),
-        delay: Some(Span(delay)),
-        ..Rules::default()
-    };
+    link.both = Rules { rate: Some(Rate(rate)), delay: Some(Span(delay)), ..Rules::default() };
     (link.forward, link.backward) = (Rules::default(), Rules::default());
 }
 
@@ -212,10 +208,7 @@ fn one_bulk(scenario: &mut Scenario, bytes: u64, back: u64) -> &mut Flow {
         open: Opening::Client,
         close: Closing::Client,
         read_rate: None,
-        bulk: Some(Bulk {
-            bytes: Bytes(bytes),
-            back: Bytes(back),
-        }),
+        bulk: Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) }),
         request: None,
         messages: None,
         calls: None,
@@ -298,10 +291,7 @@ fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     small_buffers(
         scenario,
         rng,
-        &Subject {
-            abilities: subject.abilities.without(Ability::FlowControl),
-            ..*subject
-        },
+        &Subject { abilities: subject.abilities.without(Ability::FlowControl), ..*subject },
     );
 }
 
@@ -410,10 +400,7 @@ fn abort(scenario: &mut Scenario, rng: &mut Rng) {
         End::Server => (1, 200_000),
     };
     let flow = one_bulk(scenario, bytes, back);
-    flow.abort = Some(Abort {
-        by,
-        after: Bytes(rng.between(1, 50_000)),
-    });
+    flow.abort = Some(Abort { by, after: Bytes(rng.between(1, 50_000)) });
     flow.send_buffer = Some(Bytes(32_768));
     if rng.chance(0.5) {
         // With nothing under way: what a peer acknowledges, or asks for, would be reset as well.
@@ -424,10 +411,7 @@ fn abort(scenario: &mut Scenario, rng: &mut Rng) {
             response: Sizes::one(100),
             think: Span(5 * SECOND),
         });
-        flow.abort = Some(Abort {
-            by: End::Client,
-            after: Bytes(200 * rng.between(1, 2)),
-        });
+        flow.abort = Some(Abort { by: End::Client, after: Bytes(200 * rng.between(1, 2)) });
     }
     scenario.bounds.notice = Some(NOTICE_ABORT);
 }
@@ -441,10 +425,7 @@ fn nobody(scenario: &mut Scenario, rng: &mut Rng) {
     }
     let flow = one_bulk(scenario, 1000, 1000);
     // Long after the other one: by then no packet of that goes round any more.
-    let other = Flow {
-        at: Span(20 * SECOND),
-        ..flow.clone()
-    };
+    let other = Flow { at: Span(20 * SECOND), ..flow.clone() };
     flow.open = Opening::Nobody;
     scenario.flow.push(other);
     scenario.bounds.notice = Some(NOTICE_RESET);
@@ -491,12 +472,7 @@ fn longer(scenario: &mut Scenario, rng: &mut Rng) {
     let (count, size) = (rng.between(80, 120), rng.between(900, 1150));
     let flow = one_bulk(scenario, 0, 0);
     flow.bulk = None;
-    flow.request = Some(Request {
-        count,
-        size: Sizes::one(size),
-        response: Sizes::one(1),
-        think: Span(0),
-    });
+    flow.request = Some(Request { count, size: Sizes::one(size), response: Sizes::one(1), think: Span(0) });
     // A header of 100 bytes each for a request, its response, and their acknowledgements; a quarter of the requests
     // twice; and what opening and closing take.
     scenario.bounds.sent = Some(Bytes(count * (size + size / 4 + 400) + 16 * 1024));

@@ -56,10 +56,7 @@ fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
         (None, None, None) => (0, 0),
     };
     let count = rng.between(1, WORKS_MAX);
-    let size = Sizes {
-        min: 0,
-        max: 2 * (bytes + back).min(1 << 20) / count,
-    };
+    let size = Sizes { min: 0, max: 2 * (bytes + back).min(1 << 20) / count };
     use WorkKind::{Add, Read, Send, Swap, Write};
     let all = [Send, Write, Read, Swap, Add];
     let one = all[rng.below(5) as usize];

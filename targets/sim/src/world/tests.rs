@@ -68,22 +68,13 @@ fn pair(a: Toy, b: Toy, profile: &Profile, seed: u64) -> World<Toy> {
 fn sender(times: impl IntoIterator<Item = u64>) -> Toy {
     let send = times.into_iter().enumerate();
     let send = send.map(|(i, nanos)| (at(nanos), i + 1)).collect();
-    Toy {
-        send,
-        ..Toy::default()
-    }
+    Toy { send, ..Toy::default() }
 }
 
 #[test]
 fn a_round_trip_takes_twice_the_delay() {
-    let profile = Profile {
-        delay: Duration::from_nanos(30),
-        ..Profile::default()
-    };
-    let echo = Toy {
-        echo: true,
-        ..Toy::default()
-    };
+    let profile = Profile { delay: Duration::from_nanos(30), ..Profile::default() };
+    let echo = Toy { echo: true, ..Toy::default() };
     let mut world = pair(sender([5, 5, 100]), echo, &profile, 1);
     assert_eq!(world.run(at(1000), |_| false, |_| {}), End::Idle);
     assert_eq!(arrived(world.node(0)), [(65, 1), (65, 2), (160, 3)]);
@@ -92,10 +83,7 @@ fn a_round_trip_takes_twice_the_delay() {
 
 #[test]
 fn a_run_ends_when_time_is_up_and_goes_on_later() {
-    let profile = Profile {
-        delay: Duration::from_nanos(30),
-        ..Profile::default()
-    };
+    let profile = Profile { delay: Duration::from_nanos(30), ..Profile::default() };
     let mut world = pair(sender([0, 50]), Toy::default(), &profile, 1);
     assert_eq!(world.run(at(40), |_| false, |_| {}), End::Time);
     assert_eq!((world.now(), world.node(1).arrived.len()), (at(40), 1));
@@ -106,20 +94,14 @@ fn a_run_ends_when_time_is_up_and_goes_on_later() {
 
 #[test]
 fn changes_happen_at_their_time() {
-    let profile = Profile {
-        delay: Duration::from_nanos(5),
-        ..Profile::default()
-    };
+    let profile = Profile { delay: Duration::from_nanos(5), ..Profile::default() };
     let mut world = pair(sender([10, 20, 30, 40]), Toy::default(), &profile, 1);
     world.schedule(at(22), 0, Change::Up(false));
     world.schedule(at(35), 0, Change::Up(true));
     world.schedule(
         at(36),
         0,
-        Change::Tune(Profile {
-            delay: Duration::from_nanos(7),
-            ..Profile::default()
-        }),
+        Change::Tune(Profile { delay: Duration::from_nanos(7), ..Profile::default() }),
     );
     world.run(at(1000), |_| false, |_| {});
     assert_eq!(arrived(world.node(1)), [(15, 1), (47, 4)]);
@@ -137,10 +119,7 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
     let hash = |seed| {
         let mut world = pair(
             sender((0..500).map(|i| i * 7)),
-            Toy {
-                echo: true,
-                ..Toy::default()
-            },
+            Toy { echo: true, ..Toy::default() },
             &profile,
             seed,
         );
@@ -153,14 +132,8 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
 
 #[test]
 fn time_that_stands_still_is_noticed() {
-    let echo = || Toy {
-        echo: true,
-        ..Toy::default()
-    };
-    let first = Toy {
-        echo: true,
-        ..sender([1])
-    };
+    let echo = || Toy { echo: true, ..Toy::default() };
+    let first = Toy { echo: true, ..sender([1]) };
     let mut world = pair(first, echo(), &Profile::default(), 1);
     assert_eq!(world.run(at(1000), |_| false, |_| {}), End::Stalled);
 }

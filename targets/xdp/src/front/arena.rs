@@ -117,10 +117,7 @@ mod tests {
     const LEN: usize = 64;
 
     fn arena(memory: &mut [u64; LEN / 8]) -> Arena {
-        Arena {
-            first: NonNull::from(memory).cast(),
-            len: LEN,
-        }
+        Arena { first: NonNull::from(memory).cast(), len: LEN }
     }
 
     #[test]

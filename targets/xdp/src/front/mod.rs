@@ -237,13 +237,7 @@ impl Chains {
             .iter()
             .for_each(|(at, bytes)| arena.write(*at, bytes));
         // The stack has the turn.
-        arena.put(
-            layout.control,
-            &Control {
-                turn: turn::STACK,
-                ..layout.begun
-            },
-        );
+        arena.put(layout.control, &Control { turn: turn::STACK, ..layout.begun });
         let globals: Vec<u64> = layout.globals.iter().map(|(at, _)| *at).collect();
         arena.write(layout.call + CALL_BYTES, bytemuck::cast_slice(&globals));
         let chains = Chains {
@@ -433,12 +427,8 @@ impl Chains {
                 });
                 at = (at + u64::from(chain.records)).next_multiple_of(8);
             }
-            self.entries.push(Handled {
-                at: Instant::from_nanos(entry.now),
-                frame,
-                chains,
-                scratch: 0,
-            });
+            self.entries
+                .push(Handled { at: Instant::from_nanos(entry.now), frame, chains, scratch: 0 });
         }
         if let Some(last) = self.entries.last_mut() {
             last.scratch = self.layout.begun.scratch_bytes as usize;
@@ -505,11 +495,7 @@ impl Front for Chains {
             }
         }
         let at = self.place(context.number);
-        let place = Place {
-            kind: context.kind.0 + 1,
-            pad: 0,
-            room: context.room,
-        };
+        let place = Place { kind: context.kind.0 + 1, pad: 0, room: context.room };
         self.arena.put(at, &place);
         self.arena.write(at + size_of::<Place>() as u64, context.bytes);
     }

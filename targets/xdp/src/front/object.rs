@@ -56,10 +56,7 @@ fn run_clang(c: &str) -> Result<Vec<u8>, ChainsError> {
         .arg(&object)
         .arg(&source)
         .output()
-        .map_err(|error| ChainsError::NoCompiler {
-            clang: clang.to_string_lossy().into(),
-            error,
-        })?;
+        .map_err(|error| ChainsError::NoCompiler { clang: clang.to_string_lossy().into(), error })?;
     if output.status.success() {
         std::fs::read(object).map_err(ChainsError::Files)
     } else {

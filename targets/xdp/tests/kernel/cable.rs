@@ -48,10 +48,7 @@ pub(crate) fn open() -> TestResult<XdpWire> {
 }
 
 pub(crate) fn open_on(name: &str) -> TestResult<XdpWire> {
-    let options = XdpOptions {
-        addresses: addresses(),
-        ..XdpOptions::default()
-    };
+    let options = XdpOptions { addresses: addresses(), ..XdpOptions::default() };
     Ok(XdpWire::open(name, &options)?)
 }
 
@@ -68,11 +65,7 @@ pub(crate) fn frame(to: [u8; 6], kind: [u8; 2], payload: Vec<u8>) -> TxFrame {
     let mut head = to.to_vec();
     head.extend(SENDER);
     head.extend(kind);
-    TxFrame {
-        head,
-        payload: vec![PayRef::from(payload)],
-        ..TxFrame::default()
-    }
+    TxFrame { head, payload: vec![PayRef::from(payload)], ..TxFrame::default() }
 }
 
 /// Sends all frames.

@@ -34,11 +34,7 @@ fn program(path: &str) -> TestResult<Module> {
 }
 
 fn open(name: &str, module: &Module) -> TestResult<XdpWire> {
-    let options = XdpOptions {
-        addresses: addresses(),
-        answers: true,
-        ..XdpOptions::default()
-    };
+    let options = XdpOptions { addresses: addresses(), answers: true, ..XdpOptions::default() };
     let mut wire = XdpWire::open(name, &options)?;
     assert!(!chains_in_kernel(module).is_empty());
     wire.run_chains(module, &hawser_equality::compile::c_of(module, Machine::Ebpf).c)?;
@@ -253,10 +249,7 @@ pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
     let module = program("transports/quic-lite/quic-lite.mtp")?;
     let peer = lay(1500, 1500)?;
     let mut wire = open(DEVICE, &module)?;
-    let options = PacketOptions {
-        mac: Some(SENDER),
-        ..PacketOptions::default()
-    };
+    let options = PacketOptions { mac: Some(SENDER), ..PacketOptions::default() };
     let mut far = peer.run(|| PacketWire::open(PEER, options))??;
     let held = held(&[5_555]);
     let to = wire.mac();

@@ -30,10 +30,7 @@ pub(crate) fn what_is_wrong_with_an_interface_is_named() -> TestResult {
     let second = open(DEVICE).err().ok_or("two programs at once")?;
     assert!(matches!(second, OpenError::Busy { .. }), "{second}");
     drop(first);
-    let many = XdpOptions {
-        addresses: vec![[10, 9, 1, 2].into(); 65],
-        ..XdpOptions::default()
-    };
+    let many = XdpOptions { addresses: vec![[10, 9, 1, 2].into(); 65], ..XdpOptions::default() };
     let many = XdpWire::open(DEVICE, &many).err().ok_or("65 addresses")?;
     assert!(matches!(many, OpenError::Addresses { count: 65, .. }), "{many}");
 

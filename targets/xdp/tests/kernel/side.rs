@@ -93,10 +93,8 @@ impl<'a> Kernel<'a> {
         compile(&source, &object)?;
         let object = std::fs::read(&object)?;
         let chains = (0..module.chains.len()).map(|number| {
-            Ok(Chain::load(&object, number)?.map_err(|reason| Refusal {
-                event: module.events[number].name.clone(),
-                reason,
-            }))
+            Ok(Chain::load(&object, number)?
+                .map_err(|reason| Refusal { event: module.events[number].name.clone(), reason }))
         });
         let number = |name: &str| {
             let line = c
@@ -177,10 +175,7 @@ impl Chain {
         let program = programs
             .find(|program| program.autoload())
             .expect("one was loaded");
-        let input = ProgramInput {
-            data_in: Some(&[0; 64]),
-            ..ProgramInput::default()
-        };
+        let input = ProgramInput { data_in: Some(&[0; 64]), ..ProgramInput::default() };
         program.test_run(input).expect("the kernel runs it");
     }
 

@@ -193,10 +193,7 @@ fn peer(
         gateways: vec![],
         mtu: wire.caps().mtu,
     };
-    let recorder = Recorder {
-        wire,
-        last: last.clone(),
-    };
+    let recorder = Recorder { wire, last: last.clone() };
     let program = engine::named(&common.engine, program, &[]).map_err(io::Error::other)?;
     let config = StackConfig::new(interface, 7);
     let mut endpoint = Endpoint::new(program, config, Box::new(recorder)).map_err(io::Error::other)?;

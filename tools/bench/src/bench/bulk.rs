@@ -41,11 +41,7 @@ const RECEIVE_BUFFER: &str = "RCV_BUF=4194304";
 const BASELINE: Constellation = pair(Stack::Linux, Stack::Linux, Medium::Veth);
 
 const fn pair(client: Stack, server: Stack, medium: Medium) -> Constellation {
-    Constellation {
-        client,
-        server,
-        medium,
-    }
+    Constellation { client, server, medium }
 }
 
 /// All constellations, the baseline first.

@@ -196,11 +196,7 @@ fn once_counted(name: &str, args: &Args, amount: u64) -> Result<(u64, Traffic), 
     let mut next = || words.next().ok_or("no figures came from under valgrind");
     Ok((
         instructions,
-        Traffic {
-            data: next()?,
-            answers: next()?,
-            bytes: next()?,
-        },
+        Traffic { data: next()?, answers: next()?, bytes: next()? },
     ))
 }
 

@@ -47,11 +47,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         .collect();
     let mut left_over = vec![0; wanted.len()];
     let results = alternate(common, "connect", &wanted, |(constellation, at_once)| {
-        let plan = Many {
-            peer: stage::server(),
-            connections,
-            at_once: *at_once,
-        };
+        let plan = Many { peer: stage::server(), connections, at_once: *at_once };
         let (figures, left) = measure(constellation, &common.engine, plan)?;
         if let Some(at) = wanted.iter().position(|w| w == &(*constellation, *at_once)) {
             left_over[at] += left;

@@ -53,19 +53,11 @@ enum Kind {
 }
 
 const fn both(stack: Stack, medium: Medium) -> Constellation {
-    Constellation {
-        client: stack,
-        server: stack,
-        medium,
-    }
+    Constellation { client: stack, server: stack, medium }
 }
 
 const fn to_linux(stack: Stack) -> Constellation {
-    Constellation {
-        client: stack,
-        server: Stack::Linux,
-        medium: Medium::Device,
-    }
+    Constellation { client: stack, server: Stack::Linux, medium: Medium::Device }
 }
 
 const BARE: Kind = Kind::Bulk(both(Stack::Bare(BareWork::Copies), Medium::Memif));

@@ -53,14 +53,8 @@ pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
         ..common.clone()
     };
     let usual = Manner::default();
-    let alone = Manner {
-        no_merge: true,
-        ..usual
-    };
-    let with_sums = Manner {
-        checksums: true,
-        ..usual
-    };
+    let alone = Manner { no_merge: true, ..usual };
+    let with_sums = Manner { checksums: true, ..usual };
     let gates = packets(&common, "a packet", usual, PACKET_LIMITS)?
         .into_iter()
         .chain(packets(&common, "a packet alone", alone, ALONE_LIMITS)?)

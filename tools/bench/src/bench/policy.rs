@@ -118,17 +118,8 @@ impl Case {
         let nodes = read.value.into_iter().map(|node| (node, 0.0)).collect();
         let held = manager.replace(names.clone(), pib.clone(), nodes, 0.0);
         held.map_err(|limit| limit.to_string())?;
-        let case = Self {
-            names,
-            pib,
-            rows,
-            request,
-            manager,
-        };
-        let all = Options {
-            candidates: usize::MAX,
-            ..Options::default()
-        };
+        let case = Self { names, pib, rows, request, manager };
+        let all = Options { candidates: usize::MAX, ..Options::default() };
         let ranking = rank(&case.request, &case.pib, &case.rows, &case.names, &all);
         match ranking.map_err(|limit| limit.to_string())?.candidates.len() {
             100 => Ok(case),

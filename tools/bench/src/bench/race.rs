@@ -100,9 +100,7 @@ impl Case {
     fn new(is_warm: bool) -> Self {
         let network: Arc<str> = "home".into();
         let mut cache = Cache::new(Limits::default());
-        let won = Outcome::Won {
-            took: Duration::from_millis(20),
-        };
+        let won = Outcome::Won { took: Duration::from_millis(20) };
         for number in 0..1023 {
             let other = Candidate::new(
                 CandidateId(0),
@@ -116,12 +114,7 @@ impl Case {
             // The best of all: nothing that is preferred to it is untried.
             cache.record(Key::of(&network, &candidates[3]), won, Instant::ORIGIN);
         }
-        Self {
-            network,
-            cache,
-            candidates,
-            is_warm,
-        }
+        Self { network, cache, candidates, is_warm }
     }
 
     fn work(&mut self, times: u32) {
@@ -148,13 +141,7 @@ fn select(network: &Arc<str>, cache: &mut Cache, candidates: &[Candidate], is_wa
     });
     let candidates = known.collect();
     let mut race = Race::new(Profile::RFC8305, Request::default(), Questions::default(), now);
-    let actions = race.on(
-        Event::Found {
-            question: None,
-            candidates,
-        },
-        now,
-    );
+    let actions = race.on(Event::Found { question: None, candidates }, now);
     let Some(Action::Start(first)) = actions.first() else {
         panic!("{actions:?}")
     };

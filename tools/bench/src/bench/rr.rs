@@ -58,12 +58,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         .collect();
     let results = alternate(common, "rr", &wanted, |(constellation, sleeps)| {
         let rounds = if *sleeps { rounds / 4 } else { rounds };
-        let plan = Echo {
-            peer: stage::server(),
-            warm_up: rounds / 10,
-            rounds,
-            size: args.size,
-        };
+        let plan = Echo { peer: stage::server(), warm_up: rounds / 10, rounds, size: args.size };
         let manner = Manner {
             sleeps: *sleeps,
             program: TCP.to_owned(),

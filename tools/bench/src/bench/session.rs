@@ -145,10 +145,7 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
         (Box::new(near), Box::new(far))
     } else {
         let listener = TcpListener::open(LOOPBACK, TcpOptions::default(), Some(TlsServer { config: tls }))?;
-        let client = TlsClient {
-            config: trust,
-            name: ServerName::try_from("localhost")?,
-        };
+        let client = TlsClient { config: trust, name: ServerName::try_from("localhost")? };
         let options = TcpOptions::default();
         let connecting = hawser_carrier_tcp::connect(listener.local()?, None, &options, Some(&client));
         let accepting = async { listener.accept().await?.accept().await };
@@ -209,16 +206,8 @@ impl Endpoints {
         for (path, transport) in transports.iter().enumerate() {
             let peer = address(transport)?;
             let candidate = match *transport {
-                "quic" => PathCandidate::Quic {
-                    peer,
-                    local: None,
-                    options: QuicOptions::default(),
-                },
-                _ => PathCandidate::Tcp {
-                    peer,
-                    local: None,
-                    options: TcpOptions::default(),
-                },
+                "quic" => PathCandidate::Quic { peer, local: None, options: QuicOptions::default() },
+                _ => PathCandidate::Tcp { peer, local: None, options: TcpOptions::default() },
             };
             candidates.push((candidate, Candidate::new(path as u32)));
         }

@@ -114,11 +114,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         flows: 1,
     };
     let results = alternate(common, "sockets", &wanted, |(stack, kind)| {
-        let constellation = Constellation {
-            client: *stack,
-            server: *stack,
-            medium: Medium::Veth,
-        };
+        let constellation = Constellation { client: *stack, server: *stack, medium: Medium::Veth };
         let manner = Manner {
             sleeps: *kind != Kind::Spinning,
             program: args.program.clone(),
@@ -130,12 +126,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
             return bulk::measure(&constellation, &manner, &bulk);
         }
         let rounds = if *kind == Kind::Asleep { rounds / 4 } else { rounds }.max(1);
-        let plan = Echo {
-            peer: stage::server(),
-            warm_up: rounds / 10,
-            rounds,
-            size: SIZE,
-        };
+        let plan = Echo { peer: stage::server(), warm_up: rounds / 10, rounds, size: SIZE };
         rr::measure(&constellation, &manner, plan)
     });
     for ((stack, kind), result) in wanted.iter().zip(results) {

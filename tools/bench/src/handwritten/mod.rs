@@ -92,12 +92,7 @@ impl Program for Handwritten {
         let packet = RawPacket::of(packet);
         let room = out.room(LARGEST_EVENT);
         let span = room.as_mut_ptr_range();
-        let mut events = Events {
-            at: span.start.cast(),
-            end: span.end.cast(),
-            count: 0,
-            capacity: 1,
-        };
+        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, capacity: 1 };
         // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the
         // call and hold what they say; `events` spans room for the largest event, and each parser
         // gives one at most.
@@ -150,11 +145,7 @@ impl Program for Handwritten {
         };
         let wanted = out.wanted();
         let span = out.room(RECORD_BYTES).as_mut_ptr_range();
-        let mut records = Records {
-            at: span.start.cast(),
-            end: span.end.cast(),
-            wanted,
-        };
+        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
         // SAFETY: event and contexts are aligned and as large as the C structures, as was just
         // compared; they do not overlap, being borrowed exclusively; `records` has room for the
         // worst case of any chain.
@@ -169,11 +160,7 @@ impl Program for Handwritten {
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         if packet.blueprint != 0 || !holds(image, sizes()[tables::IMAGE]) {
-            return Built {
-                len: 0,
-                trailer: 0,
-                csum: None,
-            };
+            return Built { len: 0, trailer: 0, csum: None };
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
         let Segment { index, count, len } = segment;

@@ -76,30 +76,9 @@ const PARAMS: [(&str, Ty, u64); 12] = [
     ("FIN_TIMEOUT", Ty::Duration, 60 * SECOND),
     ("DELAYED_ACK", Ty::Duration, 40_000_000),
     ("OVERRIDE", Ty::Duration, 200_000_000),
-    (
-        "RCV_BUF",
-        Ty::Int {
-            bits: 32,
-            signed: false,
-        },
-        1 << 20,
-    ),
-    (
-        "SYN_BACKLOG",
-        Ty::Int {
-            bits: 32,
-            signed: false,
-        },
-        256,
-    ),
-    (
-        "SLOW_START_LIMIT",
-        Ty::Int {
-            bits: 32,
-            signed: false,
-        },
-        8,
-    ),
+    ("RCV_BUF", Ty::Int { bits: 32, signed: false }, 1 << 20),
+    ("SYN_BACKLOG", Ty::Int { bits: 32, signed: false }, 256),
+    ("SLOW_START_LIMIT", Ty::Int { bits: 32, signed: false }, 8),
     ("NAGLE", Ty::Bool, 1),
     ("USER_TIMEOUT", Ty::Duration, 300 * SECOND),
 ];
@@ -130,22 +109,18 @@ fn creators(event: u16) -> Vec<When> {
 
 /// All tables.
 pub(super) fn module() -> Module {
-    let structs = sizes()[..=IMAGE].iter().map(|size| Struct {
-        name: String::new(),
-        fields: Vec::new(),
-        size: *size,
-    });
+    let structs =
+        sizes()[..=IMAGE]
+            .iter()
+            .map(|size| Struct { name: String::new(), fields: Vec::new(), size: *size });
     let id = |n: usize| StructId(n as u32);
     debug_assert!(
         EVENTS
             .iter()
             .all(|(_, _, body)| sizes()[*body] as usize <= LARGEST_EVENT)
     );
-    let event = |(name, kind, body): (&str, EventKind, usize)| Event {
-        name: name.to_owned(),
-        kind,
-        body: id(body),
-    };
+    let event =
+        |(name, kind, body): (&str, EventKind, usize)| Event { name: name.to_owned(), kind, body: id(body) };
     let bounds = Bounds {
         records: 24,
         record_bytes: RECORD_BYTES as u32,
@@ -160,17 +135,8 @@ pub(super) fn module() -> Module {
         creates: creates(n),
         globals: Vec::new(),
     };
-    let parser = |source: Source| Parser {
-        source,
-        func: FuncId(0),
-        max_events: 1,
-        steps: 0,
-    };
-    let param = |(name, ty, default): (&str, Ty, u64)| Param {
-        name: name.to_owned(),
-        ty,
-        default,
-    };
+    let parser = |source: Source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
+    let param = |(name, ty, default): (&str, Ty, u64)| Param { name: name.to_owned(), ty, default };
     Module {
         name: "tcp by hand".to_owned(),
         params: PARAMS.into_iter().map(param).collect(),
@@ -208,15 +174,8 @@ pub(super) fn module() -> Module {
                 first_only: Vec::new(),
             }),
         }],
-        coalesce: vec![Coalesce {
-            blueprint: BlueprintId(0),
-            func: FuncId(0),
-        }],
-        queues: vec![Queue {
-            name: "default".to_owned(),
-            policy: QueuePolicy::Fifo,
-            prio: 0,
-        }],
+        coalesce: vec![Coalesce { blueprint: BlueprintId(0), func: FuncId(0) }],
+        queues: vec![Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 }],
         ..Module::default()
     }
 }
@@ -224,12 +183,7 @@ pub(super) fn module() -> Module {
 /// Where a connection has its two ends.
 fn ends() -> Ends {
     let [local_ip, local_port, remote_ip, remote_port] = [0, 1, 2, 3].map(|n| sizes()[ENDS_AT + n]);
-    Ends {
-        local_ip,
-        local_port,
-        remote_ip,
-        remote_port,
-    }
+    Ends { local_ip, local_port, remote_ip, remote_port }
 }
 
 fn context(name: &str, granularity: Granularity, body: StructId, timers: u32) -> Context {

@@ -44,11 +44,7 @@ impl Host {
         config.ephemeral = 1024..=65_535;
         config.merge = merge;
         let stack = Stack::new(program, config, end.caps())?;
-        Ok(Host {
-            stack,
-            end,
-            notices: Vec::new(),
-        })
+        Ok(Host { stack, end, notices: Vec::new() })
     }
 
     /// Does all that is to be done at this time; true when that was anything.
@@ -400,23 +396,10 @@ mod tests {
         for engine in ENGINES {
             let expected = traffic_of_bulk(engine, 4 << 20);
             for manner in [
-                Manner {
-                    no_merge: true,
-                    ..Manner::default()
-                },
-                Manner {
-                    checksums: true,
-                    ..Manner::default()
-                },
-                Manner {
-                    no_merge: true,
-                    checksums: true,
-                    ..Manner::default()
-                },
-                Manner {
-                    by_reference: true,
-                    ..Manner::default()
-                },
+                Manner { no_merge: true, ..Manner::default() },
+                Manner { checksums: true, ..Manner::default() },
+                Manner { no_merge: true, checksums: true, ..Manner::default() },
+                Manner { by_reference: true, ..Manner::default() },
             ] {
                 let traffic = traffic_of(of(engine, manner), 4 << 20);
                 assert_eq!(traffic, expected, "{engine}, {manner:?}");

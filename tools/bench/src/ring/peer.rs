@@ -56,10 +56,7 @@ impl Device for End {
         }
         let slot = self.inward.borrow_mut().take()?;
         Some((
-            Received {
-                slot,
-                lane: Rc::clone(&self.inward),
-            },
+            Received { slot, lane: Rc::clone(&self.inward) },
             Sending(Rc::clone(&self.outward)),
         ))
     }
@@ -92,11 +89,7 @@ struct Host {
 
 impl Host {
     fn new(number: u8, [outward, inward]: [&Shared; 2], window: usize, sums: bool) -> Host {
-        let mut end = End {
-            sums,
-            outward: Rc::clone(outward),
-            inward: Rc::clone(inward),
-        };
+        let mut end = End { sums, outward: Rc::clone(outward), inward: Rc::clone(inward) };
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut end, Instant::ZERO);
         interface.update_ip_addrs(|list| {
             // The list is empty, and has room for one at least.
@@ -104,12 +97,7 @@ impl Host {
         });
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket(window));
-        Host {
-            end,
-            interface,
-            sockets,
-            socket,
-        }
+        Host { end, interface, sockets, socket }
     }
 
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
@@ -164,21 +152,9 @@ impl Peers {
         let lanes = [Shared::default(), Shared::default()];
         let client = Host::new(1, [&lanes[0], &lanes[1]], window, sums);
         let server = Host::new(2, [&lanes[1], &lanes[0]], window, sums);
-        let mut peers = Peers {
-            client,
-            server,
-            lanes,
-            now: STEP,
-            bytes: 0,
-            chunk: vec![7; CHUNK],
-        };
+        let mut peers = Peers { client, server, lanes, now: STEP, bytes: 0, chunk: vec![7; CHUNK] };
         peers.server.socket().listen(PORT).map_err(|e| e.to_string())?;
-        let Host {
-            interface,
-            sockets,
-            socket,
-            ..
-        } = &mut peers.client;
+        let Host { interface, sockets, socket, .. } = &mut peers.client;
         let client = sockets.get_mut::<tcp::Socket<'_>>(*socket);
         client
             .connect(interface.context(), (address(2), PORT), 49_152)

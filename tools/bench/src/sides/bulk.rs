@@ -38,13 +38,7 @@ impl Window {
     fn open(plan: &Bulk) -> Window {
         let from = Duration::from_secs_f64(plan.warm_up_s);
         let until = from + Duration::from_secs_f64(plan.seconds);
-        Window {
-            from,
-            until,
-            begin: Instant::now(),
-            start: None,
-            end: None,
-        }
+        Window { from, until, begin: Instant::now(), start: None, end: None }
     }
 
     /// Notes where things stand; true once the time is over.
@@ -91,11 +85,7 @@ struct Flow<C> {
 
 impl<C: Copy + Eq> Flow<C> {
     fn new(connection: C) -> Flow<C> {
-        Flow {
-            connection,
-            bytes: 0,
-            waits: false,
-        }
+        Flow { connection, bytes: 0, waits: false }
     }
 
     /// Where in the pattern its next byte is.

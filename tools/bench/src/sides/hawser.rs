@@ -35,15 +35,7 @@ impl Hawser {
     /// # Errors
     /// What is wrong with the orders, or the device.
     pub(crate) fn open(spec: &Spec) -> io::Result<Vec<Hawser>> {
-        let StackKind::Hawser {
-            device,
-            kernel,
-            program,
-            engine,
-            params,
-            shards,
-            by_reference,
-        } = &spec.stack
+        let StackKind::Hawser { device, kernel, program, engine, params, shards, by_reference } = &spec.stack
         else {
             return Err(io::ErrorKind::InvalidInput.into());
         };

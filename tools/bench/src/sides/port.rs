@@ -91,18 +91,13 @@ impl Device for Port {
         }
         let frame = self.wire.frame(self.next).head;
         self.next += 1;
-        let room = Room {
-            queue: &mut self.queue,
-            queued: &mut self.queued,
-        };
+        let room = Room { queue: &mut self.queue, queued: &mut self.queued };
         Some((Received(frame), room))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Room<'_>> {
-        self.has_room().then_some(Room {
-            queue: &mut self.queue,
-            queued: &mut self.queued,
-        })
+        self.has_room()
+            .then_some(Room { queue: &mut self.queue, queued: &mut self.queued })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

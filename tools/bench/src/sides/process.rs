@@ -35,12 +35,7 @@ impl Side {
         let (Some(orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("a side without pipes"));
         };
-        let mut side = Side {
-            child,
-            orders,
-            lines: BufReader::new(output),
-            name,
-        };
+        let mut side = Side { child, orders, lines: BufReader::new(output), name };
         match side.line()?.as_str() {
             "ready" => Ok(side),
             other => Err(io::Error::other(format!(

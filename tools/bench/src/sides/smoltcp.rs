@@ -77,11 +77,7 @@ impl Device for Tap {
 /// # Errors
 /// What is wrong with the orders, or the device.
 pub(crate) fn on_tap(spec: &Spec) -> io::Result<Smoltcp<Tap>> {
-    let StackKind::Smoltcp {
-        device,
-        kernel: Some(kernel),
-    } = &spec.stack
-    else {
+    let StackKind::Smoltcp { device, kernel: Some(kernel) } = &spec.stack else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let name = device.trim_start_matches("tap:");

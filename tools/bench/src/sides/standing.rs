@@ -102,11 +102,7 @@ fn ask_each<T: Transport>(
                 let begin = Instant::now();
                 write_all(stack, connection, &request)?;
                 let left = plan.answer;
-                active.push(Asked {
-                    connection,
-                    begin,
-                    left,
-                });
+                active.push(Asked { connection, begin, left });
             }
         }
         if active.is_empty() {
@@ -249,14 +245,9 @@ impl<C: Copy + Eq> Server<'_, C> {
             .unfinished
             .iter()
             .position(|one| one.connection == connection);
-        let mut state = known.map_or(
-            Answering {
-                connection,
-                received: 0,
-                pending: 0,
-            },
-            |at| self.unfinished.swap_remove(at),
-        );
+        let mut state = known.map_or(Answering { connection, received: 0, pending: 0 }, |at| {
+            self.unfinished.swap_remove(at)
+        });
         let mut bytes = [0; READ];
         loop {
             if state.pending > 0 {

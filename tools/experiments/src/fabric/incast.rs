@@ -123,10 +123,8 @@ pub(crate) fn incast(context: &Context<'_>) -> Result<Outcome, Error> {
         x: "senders",
         y: "ms",
     };
-    let curves = [("NDP", measured), ("the line alone", ideals)].map(|(name, points)| Line {
-        name: name.into(),
-        points,
-    });
+    let curves = [("NDP", measured), ("the line alone", ideals)]
+        .map(|(name, points)| Line { name: name.into(), points });
     outcome.drawings.push(("incast".into(), lines(&axes, &curves)));
     outcome.figures = json!({
         "incast": figures,

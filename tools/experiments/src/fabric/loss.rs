@@ -68,10 +68,7 @@ pub(crate) fn loss(context: &Context<'_>) -> Result<Outcome, Error> {
                 outcome.configuration.push((format!("{program}.toml"), text));
             }
         }
-        curves.push(Line {
-            name: name.into(),
-            points,
-        });
+        curves.push(Line { name: name.into(), points });
     }
     let axes = Axes {
         title: "Writes of 64 kB over a line that loses packets",

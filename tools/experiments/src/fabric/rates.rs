@@ -86,10 +86,8 @@ pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
     };
     let mut outcome = Outcome::default();
     let mut figures = Vec::new();
-    let mut curves = [("with DCQCN", RATE), ("without", 0)].map(|(name, _)| Line {
-        name: name.into(),
-        points: Vec::new(),
-    });
+    let mut curves = [("with DCQCN", RATE), ("without", 0)]
+        .map(|(name, _)| Line { name: name.into(), points: Vec::new() });
     for (step, senders) in senders.iter().enumerate() {
         for (curve, link_rate) in curves.iter_mut().zip([RATE, 0]) {
             (context.progress)(step, 4, &format!("{senders} to 1, {}", curve.name));

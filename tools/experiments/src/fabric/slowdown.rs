@@ -111,10 +111,7 @@ pub(crate) fn slowdown(context: &Context<'_>) -> Result<Outcome, Error> {
                     .push((format!("{}.toml", name.to_lowercase()), crossed));
             }
         }
-        groups.push(Group {
-            name: format!("{kilobytes} kB"),
-            bars: group,
-        });
+        groups.push(Group { name: format!("{kilobytes} kB"), bars: group });
     }
     let axes = Axes {
         title: "Slowdown of requests beside cross traffic of 50 %: median, and up to the 99th percentile",

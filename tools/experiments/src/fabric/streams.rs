@@ -143,10 +143,7 @@ pub(crate) fn streams(context: &Context<'_>) -> Result<Outcome, Error> {
         outcome
             .configuration
             .push((format!("messages-{:.0}.txt", load * 100.0), messages));
-        groups.push(Group {
-            name: format!("{:.0} %", load * 100.0),
-            bars: group,
-        });
+        groups.push(Group { name: format!("{:.0} %", load * 100.0), bars: group });
     }
     let axes = Axes {
         title: "32 KB beside messages of 1 MB on one connection: mean, and up to the 99th percentile",

@@ -162,14 +162,8 @@ pub(crate) fn workloads(context: &Context<'_>) -> Result<Outcome, Error> {
                         })
                         .collect()
                 };
-                medians.push(Line {
-                    name: format!("{transport}, median"),
-                    points: points(0),
-                });
-                tails.push(Line {
-                    name: format!("{transport}, 99th percentile"),
-                    points: points(1),
-                });
+                medians.push(Line { name: format!("{transport}, median"), points: points(0) });
+                tails.push(Line { name: format!("{transport}, 99th percentile"), points: points(1) });
                 outcome.lines.push(format!(
                     "{workload} at {:.0} % over {transport}: {} messages, slowdown on average {:.2}, median {:.2}, 99th \
                      percentile {:.2}; of the smaller half at most {small:.2}",

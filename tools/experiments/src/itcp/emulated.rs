@@ -160,24 +160,14 @@ pub(super) fn transfer(
         let (seconds, received) = (began.elapsed().as_secs_f64(), shared.received.load(Relaxed));
         let dropped = at.lost.get("queue").copied().unwrap_or_default();
         let overrun = at.lost.values().sum::<u64>() - dropped;
-        samples.push(Sample {
-            seconds,
-            received,
-            dropped,
-            overrun,
-            ..sender
-        });
+        samples.push(Sample { seconds, received, dropped, overrun, ..sender });
         sample(seconds);
     }
     shared.over.store(true, Relaxed);
     sending.join().map_err(|_| "the sender panicked")??;
     drop(lab);
     taking.join().map_err(|_| "the receiver panicked")??;
-    Ok(Run {
-        contender: name.into(),
-        path,
-        samples,
-    })
+    Ok(Run { contender: name.into(), path, samples })
 }
 
 /// Sockets of this host may hold [`HELD`] bytes. Linux sets these limits by a machine's memory.
@@ -245,12 +235,7 @@ fn send_by_linux(congestion: &str, to: SocketAddr, shared: &Shared) -> Result<()
         let now = hawser_carrier_tcp::statistics(&SockRef::from(&stream));
         let again = now.retransmitted.div_ceil(now.mss.max(1) as u64);
         let round_trip_ms = now.srtt.as_secs_f64() * 1e3;
-        shared.report(Sample {
-            window: now.window,
-            round_trip_ms,
-            again,
-            ..Sample::default()
-        });
+        shared.report(Sample { window: now.window, round_trip_ms, again, ..Sample::default() });
     }
     Ok(())
 }
@@ -265,10 +250,7 @@ fn send_by_program(
     let program = hawser::programs::resolve_with(program, &["RCV_BUF=1048576".to_owned()])?;
     let own = IpAddr::from([10, 77, 0, 3]);
     let device = DeviceSpec::Packet("eth0".into());
-    let setup = Setup {
-        buffer: Some(HELD),
-        ..Setup::new(device, (own, 24))
-    };
+    let setup = Setup { buffer: Some(HELD), ..Setup::new(device, (own, 24)) };
     let mut endpoint = open(program, &setup)?;
     let bus = Bus::new();
     if steering.is_some() {
@@ -289,12 +271,7 @@ fn send_by_program(
             let read = |field| endpoint.observe(connection, field).unwrap_or_default();
             let (window, again) = (read("cc.cwnd"), read("retransmissions"));
             let round_trip_ms = read("srtt") as f64 / 1e6;
-            shared.report(Sample {
-                window,
-                round_trip_ms,
-                again,
-                ..Sample::default()
-            });
+            shared.report(Sample { window, round_trip_ms, again, ..Sample::default() });
         }
         if !busy {
             endpoint.wait(Some(EVERY))?;

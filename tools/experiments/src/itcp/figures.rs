@@ -13,18 +13,11 @@ const POINTS: usize = 300;
 pub(super) fn figure_9(outcome: &mut Outcome, title: &str, name: &str, runs: &[Run]) {
     let over_time = |of: &dyn Fn(&Run, f64, f64) -> f64| -> Vec<Line> {
         runs.iter()
-            .map(|run| Line {
-                name: run.contender.clone(),
-                points: points(run, of),
-            })
+            .map(|run| Line { name: run.contender.clone(), points: points(run, of) })
             .collect()
     };
     let throughput = over_time(&|run, from, to| run.rate(from, to));
-    let axes = Axes {
-        title: &format!("Throughput, {title}"),
-        x: "seconds",
-        y: "Mbit/s",
-    };
+    let axes = Axes { title: &format!("Throughput, {title}"), x: "seconds", y: "Mbit/s" };
     outcome
         .drawings
         .push((format!("{name}-throughput"), lines(&axes, &throughput)));
@@ -63,11 +56,7 @@ pub(super) fn figure_10(outcome: &mut Outcome, title: &str, name: &str, groups: 
             .map(|total| (total, total, total))
             .collect(),
     };
-    let axes = Axes {
-        title,
-        x: "",
-        y: "GB",
-    };
+    let axes = Axes { title, x: "", y: "GB" };
     outcome.drawings.push((
         name.into(),
         bars(&axes, &kinds, &groups.iter().map(group).collect::<Vec<_>>()),

@@ -39,25 +39,15 @@ pub(super) fn listen(path: Path, time: Duration, filters: &[Filter]) -> Result<V
 
 fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Through>, Error> {
     let name = Some(CONGESTION_CONTROL.to_owned());
-    let mut kernel = Kernel::load(&Options {
-        congestion_control: name,
-        ring_bytes: RING,
-        ..Options::default()
-    })?;
+    let mut kernel =
+        Kernel::load(&Options { congestion_control: name, ring_bytes: RING, ..Options::default() })?;
     // The other end has the port as well, and nothing that is acknowledged.
-    let only = hawser_linux::Filter {
-        port: Some(PORT),
-        ..hawser_linux::Filter::default()
-    };
+    let only = hawser_linux::Filter { port: Some(PORT), ..hawser_linux::Filter::default() };
     let mut ids = vec![kernel.subscribe(Event::Acked, only)?];
     for filter in filters {
         ids.push(kernel.subscribe(
             Event::Acked,
-            hawser_linux::Filter {
-                interval: filter.interval,
-                frequency: filter.frequency,
-                ..only
-            },
+            hawser_linux::Filter { interval: filter.interval, frequency: filter.frequency, ..only },
         )?);
     }
     let mut delivered: Vec<Vec<Instant>> = vec![Vec::new(); ids.len()];

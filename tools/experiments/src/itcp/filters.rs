@@ -22,11 +22,7 @@ use crate::plot::{Axes, Line, lines};
 const INTERVALS_MS: [u64; 6] = [0, 1, 2, 5, 10, 50];
 /// Of the survivors, each so-manieth passes.
 const FREQUENCIES: [u32; 4] = [1, 2, 5, 10];
-const SENDER: Contender = Contender {
-    name: "FAST",
-    program: "tcp-fast",
-    twares: false,
-};
+const SENDER: Contender = Contender { name: "FAST", program: "tcp-fast", twares: false };
 
 /// When something was delivered, or happened.
 type Moments = Vec<Instant>;
@@ -59,12 +55,7 @@ impl Tware for Listener {
 
 /// All filters, the open one first.
 fn all() -> Vec<Filter> {
-    let of = |ms: u64| {
-        FREQUENCIES.map(|frequency| Filter {
-            interval: Duration::from_millis(ms),
-            frequency,
-        })
-    };
+    let of = |ms: u64| FREQUENCIES.map(|frequency| Filter { interval: Duration::from_millis(ms), frequency });
     INTERVALS_MS.into_iter().flat_map(of).collect()
 }
 
@@ -74,27 +65,12 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     let bus = Bus::new();
     let (filters, shared) = (filters.to_vec(), delivered.clone());
     let tware = move || -> Box<dyn Tware> {
-        Box::new(Listener {
-            filters: filters.clone(),
-            delivered: shared.clone(),
-        })
+        Box::new(Listener { filters: filters.clone(), delivered: shared.clone() })
     };
     let subscriber = bus.attach("listener", Rights::all(), 1, tware)?;
-    let text = scenario_text(
-        &SENDER,
-        path,
-        Times {
-            seconds,
-            every_ms: 1_000,
-        },
-        &[],
-    );
+    let text = scenario_text(&SENDER, path, Times { seconds, every_ms: 1_000 }, &[]);
     let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-    let watch = Watch {
-        every: Duration::from_secs(1),
-        fields: &[],
-        reported: &mut |_| {},
-    };
+    let watch = Watch { every: Duration::from_secs(1), fields: &[], reported: &mut |_| {} };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
     drop(subscriber);
     let delivered = delivered.lock().clone();
@@ -131,12 +107,7 @@ struct Row {
 impl Row {
     fn new(filter: Filter, happened: &[Instant], delivered: usize) -> Row {
         let expected = model(happened, filter, Instant::NEVER);
-        Row {
-            filter,
-            happened: happened.len(),
-            delivered,
-            expected,
-        }
+        Row { filter, happened: happened.len(), delivered, expected }
     }
 }
 
@@ -147,12 +118,7 @@ fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Ro
     for frequency in FREQUENCIES {
         let mut points = Vec::new();
         for row in rows.iter().filter(|row| row.filter.frequency == frequency) {
-            let Row {
-                happened,
-                delivered,
-                expected,
-                ..
-            } = *row;
+            let Row { happened, delivered, expected, .. } = *row;
             let interval = nanos(row.filter.interval) as f64 / 1e6;
             outcome.lines.push(format!(
                 "{whose}, T = {interval:>2} ms, F = {frequency:>2}: {delivered:>7} of {happened} delivered, \
@@ -164,10 +130,7 @@ fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Ro
                 "delivered": delivered, "model": expected,
             }));
         }
-        curves.push(Line {
-            name: format!("F = {frequency}"),
-            points,
-        });
+        curves.push(Line { name: format!("F = {frequency}"), points });
     }
     let axes = Axes {
         title: &format!("Signals of acknowledgements, {whose}, 200 Mbit/s, 120 ms"),
@@ -230,10 +193,7 @@ mod tests {
 
     #[test]
     fn a_transfer_is_filtered_as_modelled() {
-        let path = Path {
-            rate: 20_000_000,
-            ..Path::new(120, 0.5)
-        };
+        let path = Path { rate: 20_000_000, ..Path::new(120, 0.5) };
         let (filters, seconds) = (all(), 5);
         let delivered = listen(path, seconds, 1, &filters).expect("a run");
         assert!(delivered[0].len() > 1_000, "{}", delivered[0].len());
@@ -255,10 +215,7 @@ mod tests {
             println!("skipped: linux_is_filtered_as_modelled: {reason}");
             return;
         }
-        let path = Path {
-            rate: 20_000_000,
-            ..Path::new(20, 0.5)
-        };
+        let path = Path { rate: 20_000_000, ..Path::new(20, 0.5) };
         let through = filtered::listen(path, Duration::from_secs(3), &all()).expect("two transfers");
         assert_eq!(through.len(), all().len());
         for it in &through {

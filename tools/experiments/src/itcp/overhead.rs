@@ -78,10 +78,7 @@ fn cases(quick: bool) -> Vec<Case> {
         for place in 0..PLACES.len() {
             for interval in INTERVALS {
                 for mode in (0..MODES.len()).filter(|mode| !quick || *mode == 2) {
-                    cases.push(Case {
-                        linux,
-                        steered: Some((place, mode, interval)),
-                    });
+                    cases.push(Case { linux, steered: Some((place, mode, interval)) });
                 }
             }
         }
@@ -137,12 +134,7 @@ fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outco
         if first || last {
             match (Usage::of(case.threads()), machine()) {
                 (Ok(usage), Ok(machine)) => {
-                    standings.push(Standing {
-                        seconds: at,
-                        usage,
-                        machine,
-                        count: count.now(),
-                    });
+                    standings.push(Standing { seconds: at, usage, machine, count: count.now() });
                 }
                 (Err(error), _) | (_, Err(error)) => wrong = Some(error),
             }
@@ -196,10 +188,7 @@ fn draw(outcome: &mut Outcome, cases: &[Case], rows: &[Value]) {
         let share = row["cpu_per_cent"].as_f64().unwrap_or_default();
         match groups.last_mut().filter(|group| group.name == name) {
             Some(group) => group.bars.push((share, share, share)),
-            None => groups.push(Group {
-                name,
-                bars: vec![(share, share, share)],
-            }),
+            None => groups.push(Group { name, bars: vec![(share, share, share)] }),
         }
     }
     let max_bars = groups

@@ -19,11 +19,7 @@ pub(crate) struct Path {
 impl Path {
     /// The paper's: 200 Mbit/s.
     pub(crate) fn new(round_trip_ms: u64, buffer: f64) -> Self {
-        Self {
-            rate: 200_000_000,
-            round_trip_ms,
-            buffer,
-        }
+        Self { rate: 200_000_000, round_trip_ms, buffer }
     }
 
     /// Bandwidth-delay product in bytes, headers included.
@@ -144,17 +140,9 @@ mod tests {
 
     #[test]
     fn rates_are_differences() {
-        let sample = |seconds: f64, received| Sample {
-            seconds,
-            received,
-            ..Sample::default()
-        };
+        let sample = |seconds: f64, received| Sample { seconds, received, ..Sample::default() };
         let samples = vec![sample(1.0, 0), sample(2.0, 1_000_000), sample(4.0, 51_000_000)];
-        let run = Run {
-            contender: String::new(),
-            path: Path::new(120, 0.5),
-            samples,
-        };
+        let run = Run { contender: String::new(), path: Path::new(120, 0.5), samples };
         assert_eq!(run.rate(1.0, 2.0), 8.0);
         assert_eq!(run.rate(2.0, 4.0), 200.0);
         assert_eq!(run.rates(), [102.0, 200.0]);

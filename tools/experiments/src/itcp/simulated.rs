@@ -25,26 +25,10 @@ pub(super) struct Contender {
 
 /// In the order of the figures.
 const CONTENDERS: [Contender; 4] = [
-    Contender {
-        name: "FAST",
-        program: "tcp-fast",
-        twares: false,
-    },
-    Contender {
-        name: "iFAST",
-        program: "tcp-newreno",
-        twares: true,
-    },
-    Contender {
-        name: "CUBIC",
-        program: "tcp",
-        twares: false,
-    },
-    Contender {
-        name: "Reno",
-        program: "tcp-newreno",
-        twares: false,
-    },
+    Contender { name: "FAST", program: "tcp-fast", twares: false },
+    Contender { name: "iFAST", program: "tcp-newreno", twares: true },
+    Contender { name: "CUBIC", program: "tcp", twares: false },
+    Contender { name: "Reno", program: "tcp-newreno", twares: false },
 ];
 
 /// The paper's round trips, milliseconds.
@@ -77,10 +61,7 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
         let what = format!("{} at {} ms", contender.name, path.round_trip_ms);
         (context.progress)(done.load(Ordering::Relaxed), transfers.len(), &what);
         let seconds = seconds(path);
-        let times = Times {
-            seconds,
-            every_ms: if seconds > 120 { 500 } else { 100 },
-        };
+        let times = Times { seconds, every_ms: if seconds > 120 { 500 } else { 100 } };
         let run = transfer(contender, *path, times, context.seed, &[]);
         done.fetch_add(1, Ordering::Relaxed);
         run
@@ -103,10 +84,7 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
     figure_10(&mut outcome, &title, "figure-10", &groups);
     outcome.figures = json!({ "rows": rows, "long_seconds": long, "sweep_seconds": short });
     let [first, _] = ROUND_TRIPS;
-    let times = Times {
-        seconds: long,
-        every_ms: 100,
-    };
+    let times = Times { seconds: long, every_ms: 100 };
     let text = scenario_text(&CONTENDERS[0], Path::new(first, USUAL), times, &[]);
     outcome.configuration.push(("scenario.toml".into(), text));
     Ok(outcome)
@@ -196,11 +174,7 @@ fn transfer(
     if !wrong.is_empty() || report.end != "time" {
         return Err(format!("{}: {}, {wrong:?}", report.name, report.end).into());
     }
-    Ok(Run {
-        contender: contender.name.into(),
-        path,
-        samples,
-    })
+    Ok(Run { contender: contender.name.into(), path, samples })
 }
 
 fn sample(moment: &Moment) -> Sample {
@@ -223,14 +197,8 @@ mod tests {
 
     /// A tenth of the paper's rate with a tenth of α: the same queue of 12 ms.
     fn small(contender: &Contender, round_trip: u64, seconds: u64) -> Run {
-        let path = Path {
-            rate: 20_000_000,
-            ..Path::new(round_trip, USUAL)
-        };
-        let times = Times {
-            seconds,
-            every_ms: 100,
-        };
+        let path = Path { rate: 20_000_000, ..Path::new(round_trip, USUAL) };
+        let times = Times { seconds, every_ms: 100 };
         transfer(contender, path, times, 1, &["FAST_ALPHA = 20"]).expect("a run")
     }
 
@@ -261,14 +229,7 @@ mod tests {
     fn twares_in_the_loop_do_what_the_program_does() {
         let program = small(&CONTENDERS[0], 120, 20);
         for under in ["tcp-newreno", "tcp"] {
-            let twares = small(
-                &Contender {
-                    program: under,
-                    ..CONTENDERS[1]
-                },
-                120,
-                20,
-            );
+            let twares = small(&Contender { program: under, ..CONTENDERS[1] }, 120, 20);
             let [a, b] = [program.rates(), twares.rates()];
             assert!((a[1] / b[1] - 1.0).abs() < 0.01, "{under}: {a:?} {b:?}");
             let [a, b] = [program.settled_window(), twares.settled_window()];

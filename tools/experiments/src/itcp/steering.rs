@@ -81,9 +81,7 @@ impl Steering {
             }
         };
         Ok(match self.place {
-            Place::Loop => Steered::Loop {
-                _subscriber: bus.attach("ifast", Rights::all(), 1, make)?,
-            },
+            Place::Loop => Steered::Loop { _subscriber: bus.attach("ifast", Rights::all(), 1, make)? },
             Place::Thread => Steered::Thread {
                 _running: run_in_thread(bus, "ifast", Rights::all(), 1, SLOTS, make())?,
             },
@@ -96,11 +94,7 @@ pub(super) fn options(steering: Option<Steering>) -> Options {
     let usual = Options::default();
     let interval = steering.map_or(Duration::ZERO, |steering| steering.interval);
     let name = Some(CONGESTION_CONTROL.to_owned());
-    Options {
-        congestion_control: name,
-        wake: interval.max(usual.wake),
-        ..usual
-    }
+    Options { congestion_control: name, wake: interval.max(usual.wake), ..usual }
 }
 
 /// Why Linux's TCP cannot be steered here, if it cannot.

@@ -240,11 +240,7 @@ impl Bulk {
             std::thread::spawn(move || give(stream, &over));
         }
         std::thread::sleep(FILLING);
-        Ok(Bulk {
-            over,
-            received,
-            began: std::time::Instant::now() - FILLING,
-        })
+        Ok(Bulk { over, received, began: std::time::Instant::now() - FILLING })
     }
 
     /// Ends it: Mbit/s that came to each host.
@@ -396,11 +392,7 @@ fn report(
             bars: [p50, p99].map(|of| (of.median, of.min, of.max)).into(),
         });
     }
-    let axes = Axes {
-        title: plan.title,
-        x: "",
-        y: "µs",
-    };
+    let axes = Axes { title: plan.title, x: "", y: "µs" };
     let kinds = ["p50", "p99"].map(str::to_owned);
     outcome
         .drawings

@@ -108,10 +108,7 @@ pub(crate) fn lines(_: &Context<'_>) -> Result<Outcome, Error> {
 }
 
 fn group(name: &str, height: f64) -> Group {
-    Group {
-        name: name.to_owned(),
-        bars: vec![(height, height, height)],
-    }
+    Group { name: name.to_owned(), bars: vec![(height, height, height)] }
 }
 
 /// All programs of `transports/` and their variants, by name.

@@ -39,13 +39,7 @@ impl Plan {
 /// In each kind the last one is what the others are compared with.
 fn plans(quick: bool) -> [Plan; 5] {
     let [small, large] = if quick { [500, 50] } else { [50_000, 4_000] };
-    let plan = |name, kind, size, depth, count| Plan {
-        name,
-        kind,
-        size,
-        depth,
-        count,
-    };
+    let plan = |name, kind, size, depth, count| Plan { name, kind, size, depth, count };
     [
         plan("write 64 B", Kind::Write, 64, 1, small),
         plan("read 64 B", Kind::Read, 64, 1, small),

@@ -24,16 +24,8 @@ struct Carrier {
 }
 
 const CARRIERS: [Carrier; 2] = [
-    Carrier {
-        name: "QUIC-Lite",
-        program: "quic-lite",
-        has_streams: true,
-    },
-    Carrier {
-        name: "TCP in MTP",
-        program: "tcp",
-        has_streams: false,
-    },
+    Carrier { name: "QUIC-Lite", program: "quic-lite", has_streams: true },
+    Carrier { name: "TCP in MTP", program: "tcp", has_streams: false },
 ];
 /// What the line carries of frames, bits per second.
 const RATE: u64 = 200_000_000;
@@ -169,10 +161,7 @@ fn summed(mut times: Vec<Duration>) -> Option<Seen> {
     times.sort_unstable();
     let rank = (times.len() * 99).div_ceil(100).checked_sub(1)?;
     let mean = times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
-    Some(Seen {
-        mean: mean * 1e6,
-        p99: times[rank].as_secs_f64() * 1e6,
-    })
+    Some(Seen { mean: mean * 1e6, p99: times[rank].as_secs_f64() * 1e6 })
 }
 
 #[cfg(test)]

@@ -107,12 +107,7 @@ impl Host {
             signal_all: true,
         });
         verbs.to_init(pair)?;
-        Ok(Host {
-            endpoint,
-            queue,
-            pair,
-            memory,
-        })
+        Ok(Host { endpoint, queue, pair, memory })
     }
 
     /// Tells the peer this end's pair and key, and connects to the peer's; the peer's key.
@@ -180,10 +175,7 @@ impl Host {
 fn work(role: &Role) -> Result<Made, Error> {
     let mut host = Host::new(role)?;
     let mut control = TcpStream::connect(SocketAddr::new(role.server, PORT))?;
-    let remote = Remote {
-        key: host.agree(role, &mut control)?,
-        at: 0,
-    };
+    let remote = Remote { key: host.agree(role, &mut control)?, at: 0 };
     let all = host.memory.slice(0, role.size as u64);
     let bytes = message(role.size);
     let read = SendRequest::new(0, Operation::Read(remote), all);
@@ -197,10 +189,7 @@ fn work(role: &Role) -> Result<Made, Error> {
         }
         _ => read.clone(),
     };
-    let once = Role {
-        count: 1,
-        ..role.clone()
-    };
+    let once = Role { count: 1, ..role.clone() };
     let mut made = match role.depth {
         1 => host.all(role, role.warm_up, &request)?,
         _ => {
@@ -269,10 +258,7 @@ fn exchange(role: &Role) -> Result<Made, Error> {
 }
 
 fn whole(begin: Instant) -> Made {
-    Made {
-        times: vec![begin.elapsed().as_nanos() as u64],
-        failed: 0,
-    }
+    Made { times: vec![begin.elapsed().as_nanos() as u64], failed: 0 }
 }
 
 /// Sends back what comes; of a stream a byte when all is there, before what counts and at the end. Does not end: its

@@ -25,17 +25,11 @@ fn series(report: &Report) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     let mut names = report.paths.clone();
     names.dedup();
-    let mut total = Line {
-        name: "all".into(),
-        points: Vec::new(),
-    };
+    let mut total = Line { name: "all".into(), points: Vec::new() };
     let mut last = (0.0, vec![0; report.paths.len()]);
     for path in &report.paths {
         if !all.iter().any(|line| line.name == *path) {
-            all.push(Line {
-                name: path.clone(),
-                points: Vec::new(),
-            });
+            all.push(Line { name: path.clone(), points: Vec::new() });
         }
     }
     for moment in &report.moments {
@@ -143,11 +137,7 @@ pub(crate) fn aggregate(context: &Context<'_>) -> Result<Outcome, Error> {
             "A second path at {join} s: {} over 5G, {} over WiFi",
             carriers[0], carriers[1]
         );
-        let axes = Axes {
-            title: &title,
-            x: "seconds",
-            y: "Mbit/s",
-        };
+        let axes = Axes { title: &title, x: "seconds", y: "Mbit/s" };
         outcome.drawings.push((name.into(), lines(&axes, &lines_of)));
         figures.insert(
             name.into(),
@@ -182,11 +172,7 @@ pub(crate) fn switch(context: &Context<'_>) -> Result<Outcome, Error> {
             report.again
         ));
         let title = format!("WiFi when there is any, 5G as a backup, in turns of {every} s ({name})");
-        let axes = Axes {
-            title: &title,
-            x: "seconds",
-            y: "Mbit/s",
-        };
+        let axes = Axes { title: &title, x: "seconds", y: "Mbit/s" };
         outcome.drawings.push(((*name).into(), lines(&axes, &lines_of)));
         figures.insert((*name).into(), json!({ "carriers": carriers, "report": report }));
     }

@@ -19,12 +19,8 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut drawn: [Vec<Group>; 2] = [Vec::new(), Vec::new()];
     let total = LINKS.len() * 2;
     for (number, (interface, name, rates)) in LINKS.into_iter().enumerate() {
-        let mut groups = DIRECTIONS.map(|(_, word)| {
-            [0, 1].map(|_| Group {
-                name: format!("{name} {word}"),
-                bars: Vec::new(),
-            })
-        });
+        let mut groups = DIRECTIONS
+            .map(|(_, word)| [0, 1].map(|_| Group { name: format!("{name} {word}"), bars: Vec::new() }));
         for (place, transport) in ["tcp", "quic"].into_iter().enumerate() {
             (context.progress)(2 * number + place, total, &format!("{transport} over {name}"));
             let carrier = format!("{transport}:{interface}");
@@ -74,16 +70,8 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
         }
     }
     let [small, large] = drawn;
-    let small_axes = Axes {
-        title: "25 kB, connection included",
-        x: "",
-        y: "ms",
-    };
-    let large_axes = Axes {
-        title: "Throughput of long transfers",
-        x: "",
-        y: "Mbit/s",
-    };
+    let small_axes = Axes { title: "25 kB, connection included", x: "", y: "ms" };
+    let large_axes = Axes { title: "Throughput of long transfers", x: "", y: "Mbit/s" };
     outcome
         .drawings
         .push(("small".into(), bars(&small_axes, &kinds, &small)));

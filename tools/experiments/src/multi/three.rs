@@ -38,10 +38,7 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
             opened.push(1e3 * opening(&stage, document)?.all);
         }
         let opened = Spread::of(opened);
-        let mut group = Group {
-            name: (*mix).to_owned(),
-            bars: Vec::new(),
-        };
+        let mut group = Group { name: (*mix).to_owned(), bars: Vec::new() };
         for (direction, word) in DIRECTIONS {
             let mut figures = serde_json::Map::new();
             for scheduler in ["rr", "ecf"] {

@@ -23,18 +23,8 @@ struct Class {
 }
 
 const CLASSES: [Class; 4] = [
-    Class {
-        name: "low-bdp-no-loss",
-        round_trip: 50.0,
-        queueing: 100.0,
-        loss: 0.0,
-    },
-    Class {
-        name: "low-bdp-losses",
-        round_trip: 50.0,
-        queueing: 100.0,
-        loss: 0.025,
-    },
+    Class { name: "low-bdp-no-loss", round_trip: 50.0, queueing: 100.0, loss: 0.0 },
+    Class { name: "low-bdp-losses", round_trip: 50.0, queueing: 100.0, loss: 0.025 },
     Class {
         name: "high-bdp-no-loss",
         round_trip: 400.0,
@@ -188,11 +178,7 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
             curves.push(distribution(scheduler, seen));
         }
         let title = format!("Aggregation benefit, {}, {} points", class.name, points.len());
-        let axes = Axes {
-            title: &title,
-            x: "aggregation benefit",
-            y: "share of the points",
-        };
+        let axes = Axes { title: &title, x: "aggregation benefit", y: "share of the points" };
         outcome.drawings.push((class.name.into(), lines(&axes, &curves)));
         classes.insert(
             class.name.into(),
@@ -211,10 +197,7 @@ fn distribution(name: &str, mut values: Vec<f64>) -> Line {
         .iter()
         .enumerate()
         .map(|(number, value)| (*value, (number + 1) as f64 / count));
-    Line {
-        name: name.into(),
-        points: points.collect(),
-    }
+    Line { name: name.into(), points: points.collect() }
 }
 
 #[cfg(test)]

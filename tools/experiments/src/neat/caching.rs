@@ -128,11 +128,7 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
             &drawn[1],
         ),
     ] {
-        let axes = Axes {
-            title,
-            x: "cache hits in %",
-            y: "µs",
-        };
+        let axes = Axes { title, x: "cache hits in %", y: "µs" };
         outcome.drawings.push((name.into(), lines(&axes, drawn)));
     }
     outcome.figures = json!({ "connections": connections, "iterations": times, "rows": rows });
@@ -145,11 +141,7 @@ fn cases() -> Vec<Case> {
     for is_secure in [false, true] {
         for candidates in [&["TCP", "MPTCP"][..], &["TCP", "MPTCP", "TCP eth0", "MPTCP eth0"]] {
             for profile in ["neat", "neat-original", "rfc8305"] {
-                cases.push(Case {
-                    profile,
-                    candidates,
-                    is_secure,
-                });
+                cases.push(Case { profile, candidates, is_secure });
             }
         }
     }
@@ -249,9 +241,7 @@ async fn answer(incoming: TcpIncoming) -> std::io::Result<()> {
 fn server_config(identity: &Identity) -> Result<TlsServer, Error> {
     let mut config = rustls::ServerConfig::clone(&*identity.server(&[])?);
     config.send_tls13_tickets = 0;
-    Ok(TlsServer {
-        config: Arc::new(config),
-    })
+    Ok(TlsServer { config: Arc::new(config) })
 }
 
 /// Connects and asks, so many times; what that cost.
@@ -265,11 +255,7 @@ async fn call(
     let racer = Racer::open().await?;
     let transports = transports(case, trust.as_ref())?;
     let profile = Profile::by_name(case.profile).ok_or("no such profile")?;
-    let request = Request {
-        transports,
-        profile,
-        ..Request::to(to)
-    };
+    let request = Request { transports, profile, ..Request::to(to) };
     // The first one of all is a miss; it is not counted, as it also warms the code.
     ask(&racer, &request).await?;
     let before = cpu();
@@ -302,11 +288,7 @@ fn transports(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Transpor
         let (transport, interface) = name.split_once(' ').map_or((*name, None), |(t, i)| (t, Some(i)));
         let (interface, is_multipath) = (interface.map(str::to_owned), transport == "MPTCP");
         let Some(trust) = trust else {
-            transports.push(Arc::new(Tcp {
-                is_multipath,
-                interface,
-                priority: class,
-            }));
+            transports.push(Arc::new(Tcp { is_multipath, interface, priority: class }));
             continue;
         };
         let tls = Tls::new(trust, "server", &["hawser/1".to_owned()])?

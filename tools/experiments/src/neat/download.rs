@@ -100,10 +100,7 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
                     0 => Arc::new([Arc::new(Tcp::default()) as Arc<dyn Transport>]),
                     _ => policies.choose(&destination)?.transports,
                 };
-                let request = Request {
-                    transports: raced,
-                    ..Request::to(destination.clone())
-                };
+                let request = Request { transports: raced, ..Request::to(destination.clone()) };
                 let task = runtime.spawn(fetch(racer.clone(), request, size));
                 let (seconds, transport) = runtime.block_on(task)??;
                 seen[contender].push(seconds);
@@ -128,21 +125,11 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
         }
     }
     for (name, [seconds, rates]) in CONTENDERS.into_iter().zip(points) {
-        drawn[0].push(Line {
-            name: name.into(),
-            points: seconds,
-        });
-        drawn[1].push(Line {
-            name: name.into(),
-            points: rates,
-        });
+        drawn[0].push(Line { name: name.into(), points: seconds });
+        drawn[1].push(Line { name: name.into(), points: rates });
     }
     let size = "size: log10 of MB";
-    let time = Axes {
-        title: "Time of a download, connection included",
-        x: size,
-        y: "s",
-    };
+    let time = Axes { title: "Time of a download, connection included", x: size, y: "s" };
     let rate = Axes {
         title: "Throughput of a download, connection included",
         x: size,

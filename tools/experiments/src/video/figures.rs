@@ -36,14 +36,8 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
         .min()
         .unwrap_or_default();
     let at = |time: Instant| nanos(time - start) as f64 / 1e9;
-    let mut rates = vec![Line {
-        name: "capacity".into(),
-        points: steps(part),
-    }];
-    let of = |run: &Run, points| Line {
-        name: run.sender.name(),
-        points,
-    };
+    let mut rates = vec![Line { name: "capacity".into(), points: steps(part) }];
+    let of = |run: &Run, points| Line { name: run.sender.name(), points };
     rates.extend(runs.iter().map(|run| {
         of(
             run,
@@ -63,20 +57,13 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
 
     let end = seconds(part) as f64;
     let deadline = vec![(0.0, PLAYOUT_MS as f64), (end, PLAYOUT_MS as f64)];
-    let mut delays = vec![Line {
-        name: format!("shown after {PLAYOUT_MS} ms"),
-        points: deadline,
-    }];
+    let mut delays = vec![Line { name: format!("shown after {PLAYOUT_MS} ms"), points: deadline }];
     delays.extend(runs.iter().map(|run| {
         let delay =
             |frame: &super::live::Frame| Some((at(frame.made), nanos(frame.came? - frame.made) as f64 / 1e6));
         of(run, run.frames.iter().filter_map(delay).collect())
     }));
-    let axes = Axes {
-        title: "From the encoder to the receiver",
-        x: "seconds",
-        y: "ms",
-    };
+    let axes = Axes { title: "From the encoder to the receiver", x: "seconds", y: "ms" };
     outcome.drawings.push(("delay".into(), lines(&axes, &delays)));
 
     let kinds: Vec<String> = runs.iter().map(|run| run.sender.name()).collect();
@@ -85,19 +72,11 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
         bars: runs.iter().map(of).map(|value| (value, value, value)).collect(),
     };
     let share = |run: &Run| 100.0 * run.late() as f64 / run.frames.len().max(1) as f64;
-    let axes = Axes {
-        title: "Frames late or dropped",
-        x: "",
-        y: "% of all",
-    };
+    let axes = Axes { title: "Frames late or dropped", x: "", y: "% of all" };
     outcome
         .drawings
         .push(("late".into(), bars(&axes, &kinds, &[group("late", &share)])));
-    let axes = Axes {
-        title: "Mean rate",
-        x: "",
-        y: "Mbit/s",
-    };
+    let axes = Axes { title: "Mean rate", x: "", y: "Mbit/s" };
     let groups = [
         group("encoded", &|run| run.rate() as f64 / 1e6),
         group("shown in time", &|run| run.quality() / 1e6),

@@ -69,14 +69,7 @@ impl Camera {
         start: Instant,
         seconds: u64,
     ) -> Self {
-        Self {
-            film,
-            dial,
-            pilot,
-            start,
-            count: seconds * FRAMES,
-            sent: 0,
-        }
+        Self { film, dial, pilot, start, count: seconds * FRAMES, sent: 0 }
     }
 
     /// When the next frame is due.
@@ -110,12 +103,7 @@ impl Camera {
             self.dial.set_written(film.bytes);
         }
         let end = (!full).then_some(film.bytes);
-        film.frames.push(Frame {
-            made: due,
-            rate,
-            end,
-            came: None,
-        });
+        film.frames.push(Frame { made: due, rate, end, came: None });
         film.over = number + 1 == self.count;
     }
 }

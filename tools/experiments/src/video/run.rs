@@ -150,10 +150,7 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
 
 /// Sends a film, the parts of whose time have so many seconds.
 pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Error> {
-    let params = RateParams {
-        deadline: Duration::from_millis(PLAYOUT_MS),
-        ..RateParams::default()
-    };
+    let params = RateParams { deadline: Duration::from_millis(PLAYOUT_MS), ..RateParams::default() };
     let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());
     let dial = Arc::new(Dial::new(params.start));
     let mut pilot = None;
@@ -192,22 +189,14 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
     };
     let scenario =
         Scenario::parse(&text(&sender.name(), part, sender.buffer())).map_err(|e| e.to_string())?;
-    let watch = Watch {
-        every: Duration::from_secs(1),
-        fields: &[],
-        reported: &mut |_| (),
-    };
+    let watch = Watch { every: Duration::from_secs(1), fields: &[], reported: &mut |_| () };
     let report = run_live(&scenario, Some(seed), watch, &bus, &["sender"], &mut cast)
         .map_err(|error| error.to_string())?;
     if !report.ok {
         return Err(format!("{}: {}, {:?}", report.name, report.end, report.failures).into());
     }
     let frames = std::mem::take(&mut film.borrow_mut().frames);
-    Ok(Run {
-        sender,
-        frames,
-        trace_hash: report.trace_hash,
-    })
+    Ok(Run { sender, frames, trace_hash: report.trace_hash })
 }
 
 #[cfg(test)]

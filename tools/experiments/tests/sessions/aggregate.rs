@@ -164,12 +164,7 @@ pub(crate) fn fast_paths_long() -> TestResult {
 
 /// Short transfers are never slower than the best path alone by more than a twentieth.
 pub(crate) fn short_transfers_take_the_best_path() -> TestResult {
-    let far = Link {
-        rate: 10,
-        delay: 100.0,
-        queue: 200_000,
-        ..MOBILE
-    };
+    let far = Link { rate: 10, delay: 100.0, queue: 200_000, ..MOBILE };
     let stage = stage(&[WIFI, far], "")?;
     let mut worst: f64 = 0.0;
     for mebibytes in [1, 2, 4, 8] {

@@ -115,12 +115,7 @@ pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
 /// One packet of ten comes 20 ms late: QUIC does not take it for lost for good.
 pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
     let bytes = 8 << 20;
-    let link = Link {
-        rate: 20,
-        delay: 10.0,
-        queue: 100_000,
-        ..WIFI
-    };
+    let link = Link { rate: 20, delay: 10.0, queue: 100_000, ..WIFI };
     let stage = stage(&[link], &rules("reorder = \"10%\", hold = \"20ms\""))?;
     let tcp = transfer(&stage, &["tcp:wlan0"], bytes, Direction::Down)?;
     let quic = transfer(&stage, &["quic:wlan0"], bytes, Direction::Down)?;
@@ -203,11 +198,7 @@ pub(crate) fn a_rate_that_returns_is_used_again() -> TestResult {
 }
 
 fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
-    let wifi = Link {
-        rate: 10,
-        queue: 100_000,
-        ..WIFI
-    };
+    let wifi = Link { rate: 10, queue: 100_000, ..WIFI };
     let mobile = Link { rate: 5, ..MOBILE };
     let links = if beside > 0.0 {
         vec![wifi, mobile]
@@ -215,10 +206,7 @@ fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
         vec![wifi]
     };
     let set = |rate: f64| {
-        let rules = Rules {
-            rate: Some(Rate((rate * 1e6) as u64)),
-            ..Rules::default()
-        };
+        let rules = Rules { rate: Some(Rate((rate * 1e6) as u64)), ..Rules::default() };
         move |lab: &Lab| Ok(lab.link("wifi")?.set_both(&rules)?)
     };
     let stage = stage(&links, "")?;
@@ -245,21 +233,14 @@ fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
 /// as soon as the reader waits for it. MPTCP of the kernel runs beside it for comparison.
 pub(crate) fn a_path_that_falls_does_not_stop_the_other() -> TestResult {
     let falls = |carriers: &[&str]| -> TestResult<f64> {
-        let wifi = Link {
-            rate: 10,
-            queue: 150_000,
-            ..WIFI
-        };
+        let wifi = Link { rate: 10, queue: 150_000, ..WIFI };
         let stage = stage(&[wifi, Link { rate: 10, ..MOBILE }], "")?;
         let mut document = stage.document(carriers)?;
         if carriers.len() == 1 {
             document.connections[0].interfaces = vec!["wlan0".to_owned(), "wwan0".to_owned()];
             add_subflows(&stage)?;
         }
-        let slow = Rules {
-            rate: Some(Rate(500_000)),
-            ..Rules::default()
-        };
+        let slow = Rules { rate: Some(Rate(500_000)), ..Rules::default() };
         let set = move |lab: &Lab| Ok(lab.link("wifi")?.set_both(&slow)?);
         let transfer = Transfer::new(document, 16 << 20).verified();
         let report = transfer.act(Duration::from_secs_f64(FALLS), set).run(&stage)?;

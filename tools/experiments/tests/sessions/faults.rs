@@ -72,16 +72,8 @@ pub(crate) fn killing_a_path_loses_no_byte() -> TestResult {
 
 /// 20 × 256 MB.
 pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
-    let fast = crate::network::Link {
-        rate: 400,
-        queue: 1_000_000,
-        ..WIFI
-    };
-    let slow = crate::network::Link {
-        rate: 200,
-        queue: 1_000_000,
-        ..MOBILE
-    };
+    let fast = crate::network::Link { rate: 400, queue: 1_000_000, ..WIFI };
+    let slow = crate::network::Link { rate: 200, queue: 1_000_000, ..MOBILE };
     let stage = stage(&[fast, slow], "")?;
     for seed in 1..=20 {
         killed(&stage, seed, 256_000_000, 4.0)?;

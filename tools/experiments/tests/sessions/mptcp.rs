@@ -19,10 +19,10 @@ pub(crate) fn mptcp_is_used_or_reported_as_absent() -> TestResult {
     let refused = transfer(&stage)?;
     stage.mptcp = true;
     let block = Some(vec!["mptcp".parse()?]);
-    stage.lab.link("wifi")?.set_both(&Rules {
-        block,
-        ..Rules::default()
-    })?;
+    stage
+        .lab
+        .link("wifi")?
+        .set_both(&Rules { block, ..Rules::default() })?;
     let blocked = transfer(&stage)?;
     for (what, report, path) in [
         ("both ends speak it", spoken, "mptcp wlan0"),

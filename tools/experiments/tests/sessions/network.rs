@@ -27,13 +27,7 @@ impl Link {
 }
 
 /// The two that most tests have: near and fast, far and slow.
-pub(crate) const WIFI: Link = Link {
-    name: "wifi",
-    interface: "wlan0",
-    rate: 40,
-    delay: 5.0,
-    queue: 100_000,
-};
+pub(crate) const WIFI: Link = Link { name: "wifi", interface: "wlan0", rate: 40, delay: 5.0, queue: 100_000 };
 pub(crate) const MOBILE: Link = Link {
     name: "mobile",
     interface: "wwan0",
@@ -47,13 +41,7 @@ pub(crate) fn stage(links: &[Link], more: &str) -> TestResult<Stage> {
     let mut text = "seed = 11\nhost = [{ name = \"client\" }, { name = \"server\" }]\n".to_owned();
     for (number, link) in links.iter().enumerate() {
         let more = if number == 0 { more } else { "" };
-        let Link {
-            name,
-            interface,
-            rate,
-            delay,
-            queue,
-        } = link;
+        let Link { name, interface, rate, delay, queue } = link;
         write!(
             text,
             "[[link]]\nname = \"{name}\"\nbetween = [\"client\", \"server\"]\n\

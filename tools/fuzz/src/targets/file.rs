@@ -32,12 +32,7 @@ fn pair() -> &'static Pair {
             .build()
             .expect("a runtime");
         let (caller, receiver, server) = runtime.block_on(open_both());
-        Pair {
-            runtime,
-            caller,
-            receiver,
-            _server: server,
-        }
+        Pair { runtime, caller, receiver, _server: server }
     })
 }
 
@@ -45,10 +40,7 @@ async fn open_both() -> (Session, Session, Server) {
     let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig {
-            insecure: true,
-            ..AcceptorConfig::default()
-        },
+        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
         tcp: vec![(any, TcpOptions::default())],
         ..ServerConfig::default()
     })
@@ -59,10 +51,7 @@ async fn open_both() -> (Session, Session, Server) {
         options: TcpOptions::default(),
     };
     let caller = connect(ClientConfig {
-        session: Config {
-            security: Security::None,
-            ..Config::default()
-        },
+        session: Config { security: Security::None, ..Config::default() },
         name: None,
         scheduler: ecf(),
         candidates: vec![(candidate, Candidate::new(0))],

@@ -47,13 +47,7 @@ impl Wire for Link<'_> {
     fn frame(&self, _: usize) -> RxFrame<'_> {
         let (bytes, cut) = self.frame.unwrap_or_default();
         let (head, tail) = bytes.split_at(cut.min(bytes.len()));
-        RxFrame {
-            head,
-            tail,
-            csum: self.csum,
-            seg_size: 0,
-            at: self.now,
-        }
+        RxFrame { head, tail, csum: self.csum, seg_size: 0, at: self.now }
     }
 
     fn release(&mut self) {
@@ -90,12 +84,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     } else {
         Csum::Unverified
     };
-    let mut link = Link {
-        caps,
-        frame: None,
-        csum,
-        now: Instant::from_nanos(1),
-    };
+    let mut link = Link { caps, frame: None, csum, now: Instant::from_nanos(1) };
     settle(&mut stack, &mut link);
     for _ in 0..MAX_FRAMES {
         let [high, low, cut, pause, data @ ..] = rest else {
@@ -120,11 +109,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 fn stack(caps: &Caps) -> Stack {
     let address = |text: &str| text.parse().expect("an address");
     let addresses = vec![(address("10.0.0.1"), 24), (address("fd00::1"), 64)];
-    let interface = InterfaceConfig {
-        addresses,
-        gateways: vec![],
-        mtu: MTU,
-    };
+    let interface = InterfaceConfig { addresses, gateways: vec![], mtu: MTU };
     let mut stack =
         Stack::new(PROGRAM.clone(), StackConfig::new(interface, 1), caps).expect("a good configuration");
     let here = "10.0.0.1:80".parse().expect("an address");

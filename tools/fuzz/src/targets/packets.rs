@@ -48,12 +48,7 @@ fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBu
     } else {
         17
     };
-    let net = Net {
-        protocol,
-        segs: 1,
-        version: 6,
-        ..NET_ZERO
-    };
+    let net = Net { protocol, segs: 1, version: 6, ..NET_ZERO };
     let packet = Packet {
         net: &net,
         head: data,
@@ -121,11 +116,7 @@ fn build(program: &Interpreted, records: &RecordBuf) {
         let room = program.module().blueprints[usize::from(packet.blueprint)].max_len as usize;
         let mut header = vec![0; room];
         for index in 0..3 {
-            let segment = Segment {
-                index,
-                count: 3,
-                len: 100,
-            };
+            let segment = Segment { index, count: 3, len: 100 };
             assert!(program.build(&packet, &mut image, segment, &mut header).len <= room);
         }
     }

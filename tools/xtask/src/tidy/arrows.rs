@@ -15,18 +15,9 @@ pub(super) struct Rule {
 /// The arrows of the design, in its order, from the top layer to the lowest.
 pub(super) const RULES: &[Rule] = &[
     // Applications speak to the facade alone; the command puts others behind its words.
-    Rule {
-        from: "apps",
-        to: &["hawser"],
-    },
-    Rule {
-        from: "apps/cli",
-        to: &["hawser", "apps"],
-    },
-    Rule {
-        from: "bindings",
-        to: &["hawser"],
-    },
+    Rule { from: "apps", to: &["hawser"] },
+    Rule { from: "apps/cli", to: &["hawser", "apps"] },
+    Rule { from: "bindings", to: &["hawser"] },
     // The facade holds no machinery: it gives what the columns offer under one name.
     Rule {
         from: "hawser",
@@ -60,10 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
     },
     // Join paths. A session sees a transport only through the trait `Carrier`.
-    Rule {
-        from: "session/machine",
-        to: &["carriers/carrier", "interact/bus"],
-    },
+    Rule { from: "session/machine", to: &["carriers/carrier", "interact/bus"] },
     // Its simulator stands above it, and runs it over a real transport on the event core.
     Rule {
         from: "session/sim",
@@ -92,36 +80,18 @@ pub(super) const RULES: &[Rule] = &[
             "interact/socket",
         ],
     },
-    Rule {
-        from: "session/relay",
-        to: &["session/driver"],
-    },
-    Rule {
-        from: "carriers",
-        to: &["carriers/carrier", "carriers/tls"],
-    },
-    Rule {
-        from: "carriers/carrier",
-        to: &[],
-    },
+    Rule { from: "session/relay", to: &["session/driver"] },
+    Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
+    Rule { from: "carriers/carrier", to: &[] },
     // A transport that is a program is reached by its sockets.
     Rule {
         from: "carriers/mtp",
         to: &["carriers/carrier", "carriers/tls", "stack/net"],
     },
     // Choose a path. The machines see no transport: they rank and race descriptions.
-    Rule {
-        from: "select/policy",
-        to: &[],
-    },
-    Rule {
-        from: "select/race",
-        to: &[],
-    },
-    Rule {
-        from: "select/resolve",
-        to: &["select/race"],
-    },
+    Rule { from: "select/policy", to: &[] },
+    Rule { from: "select/race", to: &[] },
+    Rule { from: "select/resolve", to: &["select/race"] },
     // Their shell opens what won: a connection by itself, a session, or a stream of a gateway's.
     Rule {
         from: "select/connect",
@@ -158,53 +128,29 @@ pub(super) const RULES: &[Rule] = &[
         ],
     },
     // The bus knows none of those who publish to it.
-    Rule {
-        from: "interact/bus",
-        to: &[],
-    },
-    Rule {
-        from: "interact",
-        to: &["interact/bus"],
-    },
+    Rule { from: "interact/bus", to: &[] },
+    Rule { from: "interact", to: &["interact/bus"] },
     // The kernel's TCP is asked by the host's netlink.
-    Rule {
-        from: "interact/linux",
-        to: &["interact/bus", "targets/host"],
-    },
+    Rule { from: "interact/linux", to: &["interact/bus", "targets/host"] },
     // The model for a fuzzer runs a real program.
     Rule {
         from: "interact/socket",
         to: &["interact/bus", "stack/engine", "stack/load", "stack/net"],
     },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
-    Rule {
-        from: "stack/load",
-        to: &["lang", "stack/engine"],
-    },
+    Rule { from: "stack/load", to: &["lang", "stack/engine"] },
     // An interface of the engine's requests; tests run it over programs.
-    Rule {
-        from: "stack/verbs",
-        to: &["stack/engine", "stack/load", "lang/ir"],
-    },
+    Rule { from: "stack/verbs", to: &["stack/engine", "stack/load", "lang/ir"] },
     // A trace lets the interpreter repeat what a stack did.
-    Rule {
-        from: "stack/trace",
-        to: &["stack/engine", "lang"],
-    },
+    Rule { from: "stack/trace", to: &["stack/engine", "lang"] },
     // A debugger repeats events of a simulated run, and checks expressions over them.
     Rule {
         from: "stack/debug",
         to: &["stack/engine", "stack/trace", "targets/sim", "lang"],
     },
-    Rule {
-        from: "targets",
-        to: &["stack/engine", "lang/ir"],
-    },
+    Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
     // What targets offer, and what follows for a program, is read from its intermediate form alone.
-    Rule {
-        from: "targets/capabilities",
-        to: &["lang/ir"],
-    },
+    Rule { from: "targets/capabilities", to: &["lang/ir"] },
     // A wire of the host by AF_XDP reads interfaces as the host's others do, and runs chains by a program's tables
     // where they can run.
     Rule {
@@ -256,40 +202,16 @@ pub(super) const RULES: &[Rule] = &[
             "interact/bus",
         ],
     },
-    Rule {
-        from: "stack/engine",
-        to: &["lang/ir", "interact/bus"],
-    },
+    Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
     // The language knows no runtime crate.
-    Rule {
-        from: "lang",
-        to: &["lang"],
-    },
-    Rule {
-        from: "lang/ir",
-        to: &[],
-    },
+    Rule { from: "lang", to: &["lang"] },
+    Rule { from: "lang/ir", to: &[] },
     // A grammar stands by itself.
-    Rule {
-        from: "editors",
-        to: &[],
-    },
-    Rule {
-        from: "documents",
-        to: &[],
-    },
-    Rule {
-        from: "files",
-        to: &[],
-    },
-    Rule {
-        from: "temporary",
-        to: &[],
-    },
-    Rule {
-        from: "time",
-        to: &[],
-    },
+    Rule { from: "editors", to: &[] },
+    Rule { from: "documents", to: &[] },
+    Rule { from: "files", to: &[] },
+    Rule { from: "temporary", to: &[] },
+    Rule { from: "time", to: &[] },
 ];
 
 /// The rooms that every room may depend on, and that depend on none: documents, files, temporary folders, and points
@@ -415,16 +337,9 @@ mod tests {
     use super::*;
 
     fn diagnostic(from: &str, to: &str, dev: bool) -> Option<Diagnostic> {
-        let uses = vec![Use {
-            folder: to.to_owned(),
-            dev,
-        }];
+        let uses = vec![Use { folder: to.to_owned(), dev }];
         let tree = Tree {
-            crates: vec![Crate {
-                name: "x".to_owned(),
-                folder: from.to_owned(),
-                uses,
-            }],
+            crates: vec![Crate { name: "x".to_owned(), folder: from.to_owned(), uses }],
             ..Tree::default()
         };
         check(&tree).pop()

@@ -195,11 +195,7 @@ impl Modules {
 
 impl Module {
     fn read(path: &Path, file: String, code: &str, known: &BTreeSet<Path>) -> Module {
-        let mut module = Module {
-            file,
-            imports: Vec::new(),
-            names: BTreeMap::new(),
-        };
+        let mut module = Module { file, imports: Vec::new(), names: BTreeMap::new() };
         let mut rest = String::new();
         for statement in code.split_inclusive(';') {
             let Some((before, tree)) = use_statement(statement) else {

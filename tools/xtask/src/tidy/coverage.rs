@@ -125,11 +125,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
                 return None;
             };
             let head = proof == "test or command" || proof.starts_with("--");
-            (!head).then_some(Row {
-                line,
-                capability,
-                proof,
-            })
+            (!head).then_some(Row { line, capability, proof })
         })
         .collect()
 }

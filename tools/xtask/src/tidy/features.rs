@@ -72,12 +72,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         if let ([feature, _, lines, tests], true) = (&cells[..], inside && line != HEAD)
             && !feature.starts_with("--")
         {
-            rows.push(Row {
-                line: index + 1,
-                feature,
-                lines,
-                tests,
-            });
+            rows.push(Row { line: index + 1, feature, lines, tests });
         }
     }
     rows

@@ -78,12 +78,7 @@ pub(super) fn functions(text: &str) -> Vec<Function> {
         };
         let line = line_of(&code, start);
         let lines = code[start..=close].matches('\n').count() + 1;
-        found.push(Function {
-            name,
-            line,
-            lines,
-            test: is_test(&code[..start]),
-        });
+        found.push(Function { name, line, lines, test: is_test(&code[..start]) });
         // Functions inside the body are found as well.
         at = open + 1;
     }

@@ -68,12 +68,7 @@ impl Tree {
             serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
         let root = metadata.workspace_root.clone();
         let (crates, foreign) = metadata.split();
-        Ok(Tree {
-            root,
-            files,
-            crates,
-            foreign,
-        })
+        Ok(Tree { root, files, crates, foreign })
     }
 
     /// Whether a file or folder of this path exists.
@@ -121,10 +116,7 @@ impl Tree {
             .iter()
             .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
             .collect();
-        Tree {
-            files,
-            ..Tree::default()
-        }
+        Tree { files, ..Tree::default() }
     }
 
     /// The same with a crate in each of these folders, named after the folder.
@@ -132,11 +124,8 @@ impl Tree {
     pub(super) fn with_crates(mut self, folders: &[&str]) -> Tree {
         for folder in folders {
             let name = format!("hawser-{}", folder.rsplit('/').next().unwrap_or(folder));
-            self.crates.push(Crate {
-                name,
-                folder: (*folder).to_owned(),
-                uses: Vec::new(),
-            });
+            self.crates
+                .push(Crate { name, folder: (*folder).to_owned(), uses: Vec::new() });
         }
         self
     }
@@ -194,27 +183,16 @@ impl Metadata {
         for package in self.packages {
             if let Some(source) = package.source {
                 let name = format!("{} {}", package.name, package.version);
-                foreign.push(Foreign {
-                    name,
-                    licence: package.license,
-                    source,
-                });
+                foreign.push(Foreign { name, licence: package.license, source });
                 continue;
             }
             let folder = relative(package.manifest_path.trim_end_matches("/Cargo.toml"));
             let uses = package.dependencies.iter().filter_map(|dependency| {
                 let folder = relative(dependency.path.as_deref()?)?;
-                Some(Use {
-                    folder,
-                    dev: dependency.kind.as_deref() == Some("dev"),
-                })
+                Some(Use { folder, dev: dependency.kind.as_deref() == Some("dev") })
             });
             let uses = uses.collect();
-            crates.push(Crate {
-                name: package.name,
-                folder: folder.unwrap_or_default(),
-                uses,
-            });
+            crates.push(Crate { name: package.name, folder: folder.unwrap_or_default(), uses });
         }
         (crates, foreign)
     }

@@ -164,13 +164,7 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
         stem.split('.').next().unwrap_or_default()
     };
     let mut names = Names::default();
-    let reported = |diagnostic| {
-        FileError {
-            file: file.into(),
-            diagnostic,
-        }
-        .to_string()
-    };
+    let reported = |diagnostic| FileError { file: file.into(), diagnostic }.to_string();
     let read = document::nodes(&text, format, stem, &mut names).map_err(|diagnostics| {
         Exit::input(
             diagnostics

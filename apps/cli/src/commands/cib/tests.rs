@@ -9,10 +9,7 @@ use hawser::knowledge::{Knowledge, Settings};
 use super::*;
 
 fn client(socket: &Path) -> ClientArgs {
-    ClientArgs {
-        socket: Some(socket.into()),
-        json: false,
-    }
+    ClientArgs { socket: Some(socket.into()), json: false }
 }
 
 fn code(outcome: Outcome) -> u8 {
@@ -28,12 +25,7 @@ fn commands_end_with_their_codes() {
         fs::write(&path, text).expect("it is ours");
         path
     };
-    let put = |file: PathBuf| {
-        code(run(&Command::Put(Put {
-            file,
-            client: client(&socket),
-        })))
-    };
+    let put = |file: PathBuf| code(run(&Command::Put(Put { file, client: client(&socket) })));
     let delete = |uid: &str| {
         code(run(&Command::Delete(Delete {
             uid: uid.into(),
@@ -41,15 +33,8 @@ fn commands_end_with_their_codes() {
         })))
     };
     let list = || {
-        let filter = Filter {
-            source: None,
-            uid: None,
-            interface: None,
-        };
-        code(run(&Command::List(List {
-            filter,
-            client: client(&socket),
-        })))
+        let filter = Filter { source: None, uid: None, interface: None };
+        code(run(&Command::List(List { filter, client: client(&socket) })))
     };
     let good = write(
         "office.cib.toml",
@@ -64,10 +49,7 @@ fn commands_end_with_their_codes() {
         .build();
     let runtime = runtime.expect("a runtime");
     let bus = Bus::new();
-    let settings = Settings {
-        bus: Some(bus.clone()),
-        ..Settings::default()
-    };
+    let settings = Settings { bus: Some(bus.clone()), ..Settings::default() };
     {
         let _inside = runtime.enter();
         let serving = serve(bus, &socket, Rules::default()).expect("a socket");

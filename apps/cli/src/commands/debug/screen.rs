@@ -62,11 +62,7 @@ pub(super) fn run(mut debugger: Debugger) -> Outcome {
 impl Screen {
     fn draw(&mut self) -> io::Result<()> {
         let (debugger, palette) = (&self.debugger, self.palette);
-        let shown = Shown {
-            stop: &self.stop,
-            answer: &self.answer,
-            input: &self.input,
-        };
+        let shown = Shown { stop: &self.stop, answer: &self.answer, input: &self.input };
         self.terminal.draw(|frame| {
             let area = frame.area();
             view::draw(debugger, &shown, palette, area, frame.buffer_mut());

@@ -240,11 +240,7 @@ mod tests {
         }
         go(Move::Next);
         let stop = go(Move::Next);
-        let shown = Shown {
-            stop: &stop,
-            answer: "",
-            input: "print ev.now - c.sent_at",
-        };
+        let shown = Shown { stop: &stop, answer: "", input: "print ev.now - c.sent_at" };
         let area = Rect::new(0, 0, 118, 36);
         let mut buffer = Buffer::empty(area);
         draw(&debugger, &shown, Palette { colour: false }, area, &mut buffer);

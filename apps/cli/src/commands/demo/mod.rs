@@ -329,10 +329,7 @@ fn transfers(args: &Args) -> Result<Transfers, Exit> {
     for row in faulty {
         show(row?);
     }
-    Ok(Transfers {
-        medium: stage.describe().to_owned(),
-        rows,
-    })
+    Ok(Transfers { medium: stage.describe().to_owned(), rows })
 }
 
 /// A download to be made.
@@ -352,14 +349,7 @@ fn plans(args: &Args, faulty: bool) -> Vec<Plan> {
     for family in [Family::V4, Family::V6] {
         for download in [curl_from_hawser, hawser_from_linux] {
             let lane = Lane(plans.len() as u8 % stage::LANES);
-            plans.push(Plan {
-                download,
-                family,
-                lane,
-                faulty,
-                seed,
-                engine,
-            });
+            plans.push(Plan { download, family, lane, faulty, seed, engine });
         }
     }
     plans
@@ -395,13 +385,7 @@ fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     Ok(row(
         stage,
         plan,
-        Outcomes {
-            sender: "hawser",
-            receiver: "linux",
-            seconds,
-            note,
-            log,
-        },
+        Outcomes { sender: "hawser", receiver: "linux", seconds, note, log },
     ))
 }
 
@@ -429,13 +413,7 @@ fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     Ok(row(
         stage,
         plan,
-        Outcomes {
-            sender: "linux",
-            receiver: "hawser",
-            seconds,
-            note,
-            log,
-        },
+        Outcomes { sender: "linux", receiver: "hawser", seconds, note, log },
     ))
 }
 
@@ -496,10 +474,7 @@ impl Server {
             .stdout
             .take()
             .ok_or_else(|| Exit::environment("no pipe to the server"))?;
-        Ok(Server {
-            child,
-            lines: std::io::BufReader::new(stdout).lines(),
-        })
+        Ok(Server { child, lines: std::io::BufReader::new(stdout).lines() })
     }
 
     fn line(&mut self) -> Result<Value, Exit> {

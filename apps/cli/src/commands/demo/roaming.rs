@@ -221,10 +221,7 @@ impl Invitation {
         // What it prints further must not fill the pipe.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let text = |key: &str| listening[key].as_str().map(str::to_owned).ok_or_else(failed);
-        Ok(Invitation {
-            pin: text("pin")?,
-            code: text("code")?,
-        })
+        Ok(Invitation { pin: text("pin")?, code: text("code")? })
     }
 }
 

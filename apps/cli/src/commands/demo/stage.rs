@@ -111,11 +111,7 @@ impl Stage {
             Medium::Packet => (0..LANES).try_for_each(|n| make_veth(Lane(n)))?,
             Medium::Tun | Medium::Auto => try_tun()?,
         }
-        let mut stage = Stage {
-            directory: Directory::new()?,
-            medium,
-            sha256: String::new(),
-        };
+        let mut stage = Stage { directory: Directory::new()?, medium, sha256: String::new() };
         stage.sha256 = stage.write_file(bytes).map_err(Exit::environment)?;
         Ok(stage)
     }

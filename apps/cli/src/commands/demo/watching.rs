@@ -139,12 +139,7 @@ fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
             .map_err(exit)?;
         let value = |name: &str| probed["probed"]["values"][name].as_u64().unwrap_or_default();
         let [window, delivered, srtt] = names.map(value);
-        seen.push(Seen {
-            at: began.elapsed(),
-            window,
-            delivered,
-            srtt,
-        });
+        seen.push(Seen { at: began.elapsed(), window, delivered, srtt });
         if !is_set && began.elapsed() >= SET_AT {
             let lease = LEASE.as_nanos() as u64;
             let modify = json!({ "flow": flow, "variable": names[0], "value": WINDOW, "lease": lease });
@@ -197,11 +192,7 @@ mod tests {
         let part = |at: Duration| usize::from(at >= SET_AT) + usize::from(at >= SET_AT + LEASE);
         let marks = (0..).map(|mark| MARK * mark).take_while(|at| *at < LENGTH);
         marks
-            .map(|at| Seen {
-                at,
-                window: windows[part(at)],
-                ..Seen::default()
-            })
+            .map(|at| Seen { at, window: windows[part(at)], ..Seen::default() })
             .collect()
     }
 

@@ -67,10 +67,7 @@ pub(super) fn range(lines: &Lines<'_>, (start, end): (usize, usize)) -> Range {
         let (line, character) = lines.position(byte);
         Position { line, character }
     };
-    Range {
-        start: position(start),
-        end: position(end),
-    }
+    Range { start: position(start), end: position(end) }
 }
 
 /// The edit in the editor's terms.

@@ -177,10 +177,7 @@ fn highlights(
         .map(|(path, byte)| server.workspace.highlights(&path, byte));
     let locations = places.into_iter().flatten();
     let locations = locations.filter_map(|place| server.location(&place));
-    let highlight = |location: lsp::Location| lsp::DocumentHighlight {
-        range: location.range,
-        kind: None,
-    };
+    let highlight = |location: lsp::Location| lsp::DocumentHighlight { range: location.range, kind: None };
     Ok(Some(locations.map(highlight).collect()))
 }
 
@@ -214,10 +211,7 @@ fn fixes(server: &Server<'_>, params: &lsp::CodeActionParams) -> Answer<Option<l
 fn formatted(server: &Server<'_>, document: &lsp::TextDocumentIdentifier) -> Option<Vec<lsp::TextEdit>> {
     let text = server.workspace.text(&convert::path(&document.uri))?;
     let formatted = hawser::lang::format(text).ok()?;
-    let whole = ide::Edit {
-        range: 0..text.len(),
-        text: formatted.clone(),
-    };
+    let whole = ide::Edit { range: 0..text.len(), text: formatted.clone() };
     let edits = (formatted != text).then(|| convert::edit(&Lines::new(text), whole));
     Some(edits.into_iter().collect())
 }

@@ -270,10 +270,9 @@ impl<'a> Server<'a> {
             .filter(|path| is_gone(path))
             .cloned()
             .collect();
-        let gone = gone.into_iter().map(|path| FileDiagnostics {
-            path,
-            problems: Vec::new(),
-        });
+        let gone = gone
+            .into_iter()
+            .map(|path| FileDiagnostics { path, problems: Vec::new() });
         for file in gone.chain(now.iter().cloned()).collect::<Vec<_>>() {
             let before = self.published.get(&file.path).map_or(&[][..], Vec::as_slice);
             // An open text is answered for every change, since its editor waits for the version.
@@ -301,19 +300,12 @@ impl<'a> Server<'a> {
             .problems
             .iter()
             .map(|problem| self.diagnostic(&lines, problem));
-        Some(PublishDiagnosticsParams {
-            uri,
-            diagnostics: diagnostics.collect(),
-            version,
-        })
+        Some(PublishDiagnosticsParams { uri, diagnostics: diagnostics.collect(), version })
     }
 
     pub(super) fn diagnostic(&self, lines: &Lines<'_>, problem: &Problem) -> lsp_types::Diagnostic {
         let related = problem.related.iter().filter_map(|(place, message)| {
-            Some(DiagnosticRelatedInformation {
-                location: self.location(place)?,
-                message: message.clone(),
-            })
+            Some(DiagnosticRelatedInformation { location: self.location(place)?, message: message.clone() })
         });
         let related: Vec<_> = related.collect();
         lsp_types::Diagnostic {

@@ -51,18 +51,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .now
         .unwrap_or_else(|| since.map_or(0.0, |since| since.as_secs_f64()));
     let text = policy::text(&args.request).map_err(|error| Exit::input(format!("cannot read {error}")))?;
-    let folders = Folders {
-        pib: args.pib.clone(),
-        cib: args.cib.clone(),
-    };
+    let folders = Folders { pib: args.pib.clone(), cib: args.cib.clone() };
     let mut base = folders
         .load(Names::default(), &mut Learnt::default(), now)
         .map_err(|errors| bad(&errors))?;
     let read = document::request(&text, format_of(&args.request), &mut base.names);
-    let of_request = |diagnostic: Diagnostic| FileError {
-        file: args.request.clone(),
-        diagnostic,
-    };
+    let of_request = |diagnostic: Diagnostic| FileError { file: args.request.clone(), diagnostic };
     let request = read.map_err(|errors| bad(&errors.into_iter().map(of_request).collect::<Vec<_>>()))?;
     for warning in base
         .warnings

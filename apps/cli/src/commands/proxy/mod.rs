@@ -142,10 +142,7 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
         choice: Choice::Always(transports?.into()),
         profile: args.profile.clone(),
         deadline: Duration::from_secs(args.deadline),
-        limits: Limits {
-            connections: args.max_connections as usize,
-            ..Limits::default()
-        },
+        limits: Limits { connections: args.max_connections as usize, ..Limits::default() },
         observer: observer(args),
         learner: None,
     })

@@ -53,10 +53,7 @@ impl PolicyArgs {
             return Ok(None);
         };
         let opened = Knowledge::open(Known {
-            folders: Folders {
-                pib: self.pib.clone(),
-                cib: self.cib.clone(),
-            },
+            folders: Folders { pib: self.pib.clone(), cib: self.cib.clone() },
             store: self.store.clone(),
             bus: hawser::interact::process_bus(),
             options: Policies::options(),

@@ -104,15 +104,7 @@ fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -
     };
     let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
     verbs.connect(pair, &connection).map_err(|error| failed(&error))?;
-    Ok(Work {
-        args,
-        kind,
-        pair,
-        queue,
-        memory,
-        key: answer.key,
-        _control: control,
-    })
+    Ok(Work { args, kind, pair, queue, memory, key: answer.key, _control: control })
 }
 
 impl Work<'_> {
@@ -192,11 +184,7 @@ impl Work<'_> {
         };
         if self.kind != Kind::Read {
             self.memory.write(0, &vec![0; len]);
-            let local = Slice {
-                key: self.memory.key(),
-                at: 0,
-                len: len as u64,
-            };
+            let local = Slice { key: self.memory.key(), at: 0, len: len as u64 };
             let request = SendRequest::new(0, Operation::Read(Remote { key: self.key, at: 0 }), local);
             let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
             verbs

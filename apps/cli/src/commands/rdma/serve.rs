@@ -205,13 +205,7 @@ impl Control {
                 return Err(refusal.to_string());
             }
         };
-        let client = Served {
-            control,
-            prepared,
-            progress: None,
-            received: 0,
-            failure: None,
-        };
+        let client = Served { control, prepared, progress: None, received: 0, failure: None };
         if let Some((_, Some(mut evicted))) = self.clients.take(from.ip(), client, now, IDLE_TIMEOUT) {
             evicted.failure = Some("it was idle, and another client needed its place".to_owned());
             self.part(args, endpoint, evicted)
@@ -244,12 +238,7 @@ impl Control {
 
     /// Gives up what a client had, and reports it.
     fn part(&mut self, args: &Serve, endpoint: &mut Endpoint, client: Served) -> Outcome {
-        let Served {
-            prepared,
-            received,
-            failure,
-            ..
-        } = client;
+        let Served { prepared, received, failure, .. } = client;
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
         prepared.release(&mut verbs).map_err(|error| failed(&error))?;
         self.served += 1;
@@ -306,14 +295,7 @@ fn begin(endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, VerbsError>
         receive_queue: queue,
         signal_all: false,
     });
-    let prepared = Prepared {
-        kind: hello.kind,
-        size: len as u64,
-        pair,
-        queue,
-        memory,
-        due: None,
-    };
+    let prepared = Prepared { kind: hello.kind, size: len as u64, pair, queue, memory, due: None };
     match prepared.connect(&mut verbs, hello) {
         Ok(()) => Ok(prepared),
         Err(error) => {
@@ -352,13 +334,7 @@ impl Served {
     /// Posts memory again for each message that came.
     fn work(&mut self, endpoint: &mut Endpoint) -> Outcome {
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
-        let Prepared {
-            pair,
-            queue,
-            ref memory,
-            size,
-            ..
-        } = self.prepared;
+        let Prepared { pair, queue, ref memory, size, .. } = self.prepared;
         while let Some(completion) = verbs.poll(queue) {
             if completion.status != Status::Success {
                 self.failure.get_or_insert_with(|| completion.status.to_string());

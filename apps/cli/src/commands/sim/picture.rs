@@ -322,13 +322,7 @@ fn svg(picture: &Picture, report: &Report) -> String {
         let max = edges
             .map(|(_, edge)| (*edge).min(max * 3 / 2))
             .fold(max, u64::max);
-        let mut panel = Panel {
-            body: &mut body,
-            top,
-            from,
-            to,
-            max: max as f64 * 1.05,
-        };
+        let mut panel = Panel { body: &mut body, top, from, to, max: max as f64 * 1.05 };
         let word = picture.names.get(name).map_or("number", String::as_str);
         panel.frame(
             &format!("flow {number}, {}: {word}; lost packets as crosses", flow.name),
@@ -410,13 +404,7 @@ fn deepest(queues: &[Queue]) -> Vec<&Queue> {
 fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, all, unit): (&str, &[&Series], &str)) {
     let points = all.iter().flat_map(|series| series.points());
     let max = points.map(|(_, value)| *value).max().unwrap_or(1).max(1);
-    let mut panel = Panel {
-        body,
-        top,
-        from,
-        to,
-        max: max as f64 * 1.05,
-    };
+    let mut panel = Panel { body, top, from, to, max: max as f64 * 1.05 };
     panel.frame(title, unit);
     for (series, colour) in all.iter().zip(COLOURS).rev() {
         panel.stairs(series.points(), colour);

@@ -58,10 +58,7 @@ impl Connections {
 pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
     let provider = picture.program.rsplit('/').next().unwrap_or_default();
     let provider = provider.strip_suffix(".mtp").unwrap_or(provider);
-    let mut connections = Connections {
-        provider: provider.to_owned(),
-        known: Vec::new(),
-    };
+    let mut connections = Connections { provider: provider.to_owned(), known: Vec::new() };
     let mut variables: BTreeMap<String, &str> = BTreeMap::new();
     // By time and connection: what changed.
     let mut changes: BTreeMap<(u64, usize), BTreeMap<String, u64>> = BTreeMap::new();
@@ -88,10 +85,7 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
             fields: signal.fields.iter().cloned().collect(),
             lost: 0,
         });
-        Line {
-            at: signal.at_ns,
-            what,
-        }
+        Line { at: signal.at_ns, what }
     });
     let mut happened: Vec<Line> = signals.collect();
     // A sample has all variables: those that did not change keep their values.
@@ -153,8 +147,5 @@ fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<St
 }
 
 fn label(value: u64, name: &str) -> Label {
-    Label {
-        value,
-        name: name.to_owned(),
-    }
+    Label { value, name: name.to_owned() }
 }

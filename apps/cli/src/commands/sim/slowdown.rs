@@ -43,10 +43,7 @@ pub(super) fn drawing(report: &Report) -> Option<String> {
                 [group.p50, group.p99, group.p999][figure],
             )
         });
-        Line {
-            name: FIGURES[figure].to_owned(),
-            points: points.collect(),
-        }
+        Line { name: FIGURES[figure].to_owned(), points: points.collect() }
     };
     Some(lines(&axes, &[line(0), line(1), line(2)]))
 }

@@ -89,11 +89,9 @@ impl Worker {
         }
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         match (process.stdin.take(), process.stdout.take()) {
-            (Some(numbers), Some(answers)) => Ok(Worker {
-                process,
-                numbers,
-                answers: BufReader::new(answers),
-            }),
+            (Some(numbers), Some(answers)) => {
+                Ok(Worker { process, numbers, answers: BufReader::new(answers) })
+            }
             _ => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }

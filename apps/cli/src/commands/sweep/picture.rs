@@ -34,11 +34,7 @@ pub(super) fn of(table: &Table) -> Vec<(String, String)> {
     };
     let drawing = |(column, y): (usize, &String)| {
         let title = format!("{y} by {}", table.axes.join(", "));
-        let axes = Axes {
-            title: &title,
-            x: &x,
-            y,
-        };
+        let axes = Axes { title: &title, x: &x, y };
         let svg = match &numbers {
             Some(numbers) if numbers.len() > 1 => {
                 let line = |name: &String| {
@@ -47,10 +43,7 @@ pub(super) fn of(table: &Table) -> Vec<(String, String)> {
                         .filter_map(|(place, number)| Some((*number, figure(column, place, name)?[0])))
                         .collect();
                     points.sort_by(|one, other| one.0.total_cmp(&other.0));
-                    Line {
-                        name: name.clone(),
-                        points,
-                    }
+                    Line { name: name.clone(), points }
                 };
                 lines(&axes, &names.iter().map(line).collect::<Vec<_>>())
             }

@@ -34,10 +34,7 @@ impl Sink {
             .truncate(false)
             .open(path);
         let file = file.map_err(|error| failed(path, &error))?;
-        Ok(Sink {
-            path: path.to_owned(),
-            writer: BufWriter::new(file),
-        })
+        Ok(Sink { path: path.to_owned(), writer: BufWriter::new(file) })
     }
 
     /// Empties it. A device or a pipe has nothing to be emptied of.
@@ -89,11 +86,7 @@ impl Qlog {
         } else {
             Form::Document(None)
         };
-        Ok(Qlog {
-            sink: Sink::open(path)?,
-            exporter: Exporter::default(),
-            form,
-        })
+        Ok(Qlog { sink: Sink::open(path)?, exporter: Exporter::default(), form })
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Exit> {
@@ -232,11 +225,7 @@ impl Outputs {
             // It is written at the end: that it can be is found out before.
             Some(path) => {
                 Sink::open(path)?;
-                Some(Figure {
-                    path: path.to_owned(),
-                    flows: BTreeMap::new(),
-                    title: String::new(),
-                })
+                Some(Figure { path: path.to_owned(), flows: BTreeMap::new(), title: String::new() })
             }
             None => None,
         };
@@ -246,12 +235,7 @@ impl Outputs {
             .iter()
             .chain(qlog.as_ref().map(|qlog| &qlog.sink))
             .try_for_each(Sink::begin)?;
-        Ok(Outputs {
-            is_json,
-            recording,
-            qlog,
-            figure,
-        })
+        Ok(Outputs { is_json, recording, qlog, figure })
     }
 
     /// True when the reader of standard output is gone.

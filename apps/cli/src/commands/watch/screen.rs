@@ -28,12 +28,7 @@ impl Screen {
     pub(super) fn open() -> Result<Screen, Exit> {
         let terminal = screen::open()?;
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Ok(Screen {
-            terminal,
-            palette: Palette { colour },
-            frozen: None,
-            drawn: None,
-        })
+        Ok(Screen { terminal, palette: Palette { colour }, frozen: None, drawn: None })
     }
 
     /// Takes keys and draws, if it is time to. True when it is to end.

@@ -89,10 +89,7 @@ impl Live {
             every: wanted.every,
             next_probe: now,
             probes: 0,
-            queue: VecDeque::from([Line {
-                at: 0,
-                what: What::Header(header),
-            }]),
+            queue: VecDeque::from([Line { at: 0, what: What::Header(header) }]),
             offers: Value::Null,
             flows: Value::Null,
             has_ended: false,
@@ -126,10 +123,7 @@ impl Live {
                     self.probes = 0;
                 }
                 let signal = serde_json::from_value(signal).map_err(|error| exit(protocol(&error)))?;
-                Ok(line(Line {
-                    at: self.at(),
-                    what: What::Signal(signal),
-                }))
+                Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
             }
             Ok(Received::Ended(_) | Received::Event(_) | Received::Nothing) => Ok(Next::Nothing),
             // That the process watched has ended is no failure of who watched.
@@ -228,10 +222,7 @@ impl Live {
             entries.push(serde_json::from_value(entry).map_err(|error| protocol(&error))?);
         }
         let at = self.at();
-        self.queue.push_back(Line {
-            at,
-            what: What::Audit(entries),
-        });
+        self.queue.push_back(Line { at, what: What::Audit(entries) });
         Ok(())
     }
 }
@@ -262,19 +253,10 @@ impl Replay {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| Exit::input(format!("{name}: {error}")))?;
         let began = at_own_speed.then(Instant::now);
-        let mut replay = Replay {
-            path: name,
-            lines: lines(file),
-            number: 0,
-            began,
-            waiting: None,
-        };
+        let mut replay = Replay { path: name, lines: lines(file), number: 0, began, waiting: None };
         let text = replay.read(Duration::MAX)?.unwrap_or_default();
         let header = record::parse_header(&text).map_err(|error| replay.wrong(&error.to_string()))?;
-        replay.waiting = Some(Line {
-            at: 0,
-            what: What::Header(header),
-        });
+        replay.waiting = Some(Line { at: 0, what: What::Header(header) });
         Ok(replay)
     }
 

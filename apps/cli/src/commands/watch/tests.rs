@@ -62,11 +62,7 @@ fn sample(at: u64, flow: &str, cwnd: u64, delivered: u64) -> Line {
 
 /// A sawtooth of twenty seconds, a listener, a link, and one who holds the window.
 fn model() -> Model {
-    let header = Header {
-        process: 4242,
-        pattern: "*".into(),
-        ..Header::default()
-    };
+    let header = Header { process: 4242, pattern: "*".into(), ..Header::default() };
     let mut model = Model::new(header);
     model.line(&offers());
     model.line(&flows(0, true));
@@ -215,15 +211,9 @@ fn memory_is_bounded() {
             fields: Default::default(),
             lost: 0,
         };
-        model.line(&Line {
-            at: number,
-            what: What::Signal(signal),
-        });
+        model.line(&Line { at: number, what: What::Signal(signal) });
     }
-    model.line(&Line {
-        at: 1,
-        what: What::Statistics(Counts::default()),
-    });
+    model.line(&Line { at: 1, what: What::Statistics(Counts::default()) });
     assert!(model.counts.len() <= 1024 && model.latest.len() <= 8);
     model.line(&flows(0, false));
     (0..5000).for_each(|step| model.line(&sample(step * MS, "0:100000002", 1, 1)));

@@ -42,14 +42,8 @@ fn check(elem: Ty, origin: u64, span: u64) {
     let shape = Shape::of(&elem);
     let at = |distance: u64| shape.fit(origin.wrapping_add(distance));
     let mut bytes = vec![0u8; (WINDOW_HEADER + 16 * RUNS) as usize];
-    let ty = Ty::Window {
-        runs: RUNS,
-        elem: Box::new(elem),
-    };
-    let mut memory = Memory {
-        scratch: &mut bytes,
-        ..Memory::default()
-    };
+    let ty = Ty::Window { runs: RUNS, elem: Box::new(elem) };
+    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
     let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
     let mut model = Model::default();
     let mut rng = fastrand::Rng::with_seed(origin);
@@ -133,14 +127,8 @@ fn circular_positions() {
 #[test]
 fn a_run_too_many_changes_nothing() {
     let mut bytes = vec![0u8; (WINDOW_HEADER + 32) as usize];
-    let ty = Ty::Window {
-        runs: 2,
-        elem: Box::new(Ty::uint(64)),
-    };
-    let mut memory = Memory {
-        scratch: &mut bytes,
-        ..Memory::default()
-    };
+    let ty = Ty::Window { runs: 2, elem: Box::new(Ty::uint(64)) };
+    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
     let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
     assert!(window.set(&mut memory, 10, 20) && window.set(&mut memory, 30, 40));
     let before = memory.scratch.to_vec();

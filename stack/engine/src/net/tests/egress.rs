@@ -17,11 +17,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn to(text: &str) -> Net {
-    Net {
-        dst_ip: to_bytes(ip(text)),
-        protocol: 17,
-        ..NET_ZERO
-    }
+    Net { dst_ip: to_bytes(ip(text)), protocol: 17, ..NET_ZERO }
 }
 
 /// A packet for `net` with so many bytes of payload.
@@ -105,16 +101,9 @@ fn sources_and_routes() {
         ip("2001:db8::2"),
         "as far-reaching as the destination"
     );
-    let mut forged = Net {
-        src_ip: to_bytes(ip("192.0.2.77")),
-        ..to("192.0.2.9")
-    };
+    let mut forged = Net { src_ip: to_bytes(ip("192.0.2.77")), ..to("192.0.2.9") };
     assert_eq!(interface.route(&mut forged), Err(Unreachable::Source));
-    let mut chosen = Net {
-        src_ip: to_bytes(ip("10.0.0.2")),
-        ttl: 9,
-        ..to("192.0.2.9")
-    };
+    let mut chosen = Net { src_ip: to_bytes(ip("10.0.0.2")), ttl: 9, ..to("192.0.2.9") };
     assert_eq!(interface.route(&mut chosen), Ok(1500));
     assert_eq!((from_bytes(chosen.src_ip), chosen.ttl), (ip("10.0.0.2"), 9));
 }

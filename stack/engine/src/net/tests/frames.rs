@@ -81,21 +81,9 @@ fn same(found: &str, expected: &str, line: &str) -> Result<(), String> {
 /// What the interface makes of a frame, in the words of frames.py.
 fn describe(interface: &mut Interface, now: Instant, bytes: &[u8], split: bool) -> String {
     let (head, tail) = bytes.split_at(if split { headers(bytes) } else { bytes.len() });
-    let frame = RxFrame {
-        head,
-        tail,
-        csum: Csum::Unverified,
-        seg_size: 0,
-        at: now,
-    };
+    let frame = RxFrame { head, tail, csum: Csum::Unverified, seg_size: 0, at: now };
     match interface.ingress(now, &frame) {
-        Ingress::Packet {
-            net,
-            head,
-            tail,
-            head_offset,
-            csum,
-        } => {
+        Ingress::Packet { net, head, tail, head_offset, csum } => {
             assert_eq!(csum, Csum::Unverified);
             assert_eq!(frame.head[head_offset as usize..].as_ptr(), head.as_ptr());
             assert_eq!((net.segs, net.seg_size), (1, 0));
@@ -119,12 +107,7 @@ fn describe(interface: &mut Interface, now: Instant, bytes: &[u8], split: bool) 
             interface.refuse_trimmed();
             format!("drop {}", DropReason::Truncated)
         }
-        Ingress::IcmpError {
-            net,
-            quoted,
-            quoted_offset,
-            icmp,
-        } => {
+        Ingress::IcmpError { net, quoted, quoted_offset, icmp } => {
             if icmp.kind == ICMP_TOO_BIG {
                 interface.lower_path(now, net.dst_ip, icmp.mtu);
             }
@@ -163,25 +146,13 @@ fn send(interface: &mut Interface, now: Instant, line: &str) {
         panic!("send {line}")
     };
     let dst_ip = to_bytes(ip.parse().unwrap());
-    let mut net = Net {
-        dst_ip,
-        protocol: protocol.parse().unwrap(),
-        ..NET_ZERO
-    };
+    let mut net = Net { dst_ip, protocol: protocol.parse().unwrap(), ..NET_ZERO };
     interface.route(&mut net).unwrap();
     let room = interface.header_room(&net);
     let head = [vec![0; room], from_hex(bytes)].concat();
     let field: usize = field.parse().unwrap();
     let csum = Some((room as u16, (room + field) as u16));
-    interface.send(
-        now,
-        &net,
-        TxFrame {
-            head,
-            csum,
-            ..TxFrame::default()
-        },
-    );
+    interface.send(now, &net, TxFrame { head, csum, ..TxFrame::default() });
 }
 
 fn whole(frame: &TxFrame) -> Vec<u8> {

@@ -26,13 +26,7 @@ pub(super) fn config(addresses: &[(&str, u8)], gateways: &[&str]) -> InterfaceCo
 }
 
 pub(super) fn caps(medium: Medium) -> Caps {
-    Caps {
-        medium,
-        mtu: 1500,
-        tx_csum: false,
-        gso_max: 0,
-        rx_queue_bytes: 1 << 20,
-    }
+    Caps { medium, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 20 }
 }
 
 /// The station that frames.py describes.

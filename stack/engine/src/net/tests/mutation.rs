@@ -41,13 +41,7 @@ fn feed(interface: &mut Interface, rng: &mut Rng, now: Instant, bytes: &[u8]) {
     } else {
         Csum::Complete
     };
-    let frame = RxFrame {
-        head,
-        tail,
-        csum,
-        seg_size: rng.u16(..) & 0x7ff,
-        at: now,
-    };
+    let frame = RxFrame { head, tail, csum, seg_size: rng.u16(..) & 0x7ff, at: now };
     interface.ingress(now, &frame);
     interface.unreachable_reply(now, &frame);
     let mut net = Net {
@@ -59,15 +53,7 @@ fn feed(interface: &mut Interface, rng: &mut Rng, now: Instant, bytes: &[u8]) {
     if interface.route(&mut net).is_ok() {
         let head = vec![0; rng.usize(..100)];
         let csum = Some((rng.u16(..) & 0x7f, rng.u16(..) & 0x7f));
-        interface.send(
-            now,
-            &net,
-            TxFrame {
-                head,
-                csum,
-                ..TxFrame::default()
-            },
-        );
+        interface.send(now, &net, TxFrame { head, csum, ..TxFrame::default() });
     }
     interface.poll(now);
     for frame in interface.outgoing().drain(..) {

@@ -84,10 +84,9 @@ impl Packets {
         let default = (QueuePolicy::Fifo, 0);
         let declared = module.queues.iter().map(|queue| (queue.policy, queue.prio));
         let missing = module.queues.is_empty().then_some(default);
-        let queues = declared.chain(missing).map(|(policy, prio)| Queue {
-            waiting: Waiting::new(policy),
-            prio: u64::from(prio),
-        });
+        let queues = declared
+            .chain(missing)
+            .map(|(policy, prio)| Queue { waiting: Waiting::new(policy), prio: u64::from(prio) });
         let mut packets = Packets {
             queues: queues.collect(),
             order: Vec::new(),

@@ -16,11 +16,7 @@ fn instruction(record: PacketRec, len: u32, seg_size: u32) -> Box<Pending> {
 
 /// A packet that is recognised by its length.
 fn pending(queue: u32, blueprint: u16, len: u32) -> Box<Pending> {
-    let record = PacketRec {
-        queue,
-        blueprint,
-        ..PacketRec::zeroed()
-    };
+    let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
     instruction(record, len, 0)
 }
 
@@ -44,15 +40,8 @@ fn context(index: u32) -> Option<Slot> {
 
 /// Queues of one priority with these policies.
 fn queues(policies: &[QueuePolicy]) -> Packets {
-    let queue = |policy: &QueuePolicy| hawser_ir::Queue {
-        name: String::new(),
-        policy: *policy,
-        prio: 0,
-    };
-    Packets::new(&Module {
-        queues: policies.iter().map(queue).collect(),
-        ..Module::default()
-    })
+    let queue = |policy: &QueuePolicy| hawser_ir::Queue { name: String::new(), policy: *policy, prio: 0 };
+    Packets::new(&Module { queues: policies.iter().map(queue).collect(), ..Module::default() })
 }
 
 fn two_queues() -> Packets {
@@ -352,14 +341,9 @@ fn an_ended_context_leaves_no_rate_to_the_next() {
     assert!(packets.turn(NOW).is_none());
     packets.forget(slot(1));
     assert_eq!(drain(&mut packets), [1], "what it issued leaves");
-    packets.push(
-        Some(Slot {
-            generation: 1,
-            index: 1,
-        }),
-        pending(0, 0, 2),
-        |_| false,
-    );
+    packets.push(Some(Slot { generation: 1, index: 1 }), pending(0, 0, 2), |_| {
+        false
+    });
     assert_eq!(drain(&mut packets), [2]);
 }
 

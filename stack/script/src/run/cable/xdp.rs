@@ -11,11 +11,7 @@ use crate::run::config::Config;
 use crate::run::real::{DeviceError, NAME};
 
 pub(super) fn open(config: &Config, program: &dyn Program) -> Result<Box<dyn End>, DeviceError> {
-    let options = XdpOptions {
-        addresses: vec![config.local],
-        answers: true,
-        ..XdpOptions::default()
-    };
+    let options = XdpOptions { addresses: vec![config.local], answers: true, ..XdpOptions::default() };
     let mut wire = XdpWire::open(NAME, &options)?;
     // Chains do not run on frames in several buffers.
     if !wire.mode().is_in_pieces {

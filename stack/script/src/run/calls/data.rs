@@ -57,11 +57,7 @@ impl Kernel {
             let differs = self.take(handle, (transfer.len - *stage).min(readable), stage)?;
             if differs.is_some() || *stage == transfer.len || !all {
                 let differs = differs.or_else(|| self.control_differs(arguments, handle));
-                return Ok(Progress::Done(Answer {
-                    value: *stage as i64,
-                    errno: 0,
-                    differs,
-                }));
+                return Ok(Progress::Done(Answer { value: *stage as i64, errno: 0, differs }));
             }
         }
         let state = self.connections.entry(handle).or_default();
@@ -169,12 +165,8 @@ impl Kernel {
             },
             Role::Fresh => return fail(EPIPE),
         };
-        let Connection {
-            connected,
-            over,
-            error,
-            ..
-        } = self.connections.get(&handle).cloned().unwrap_or_default();
+        let Connection { connected, over, error, .. } =
+            self.connections.get(&handle).cloned().unwrap_or_default();
         if let (Some(error), true) = (error, *stage == 0 || !connected) {
             self.connections
                 .entry(handle)

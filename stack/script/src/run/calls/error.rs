@@ -32,11 +32,7 @@ pub(crate) enum Misuse {
     TooFewArguments { call: String },
     /// An argument, counted from 1, is no number.
     #[error("argument {position} of {call}(): {error}")]
-    Argument {
-        position: usize,
-        call: String,
-        error: NumberError,
-    },
+    Argument { position: usize, call: String, error: NumberError },
     /// A field of a structure is no number.
     #[error(transparent)]
     Number(#[from] NumberError),

@@ -71,11 +71,8 @@ impl ErrorQueue {
                     && self.notifications.len() < MAX_REMEMBERED
                 {
                     write.wanted &= !bit;
-                    self.notifications.push_back(Notification::Stamp {
-                        kind,
-                        at,
-                        key: write.key,
-                    });
+                    self.notifications
+                        .push_back(Notification::Stamp { kind, at, key: write.key });
                 }
             }
         }
@@ -172,11 +169,7 @@ impl Kernel {
             Some(Expression::Array(messages)) => self.difference(&notification, messages)?,
             _ => None,
         };
-        Ok(Progress::Done(Answer {
-            value: 0,
-            errno: 0,
-            differs,
-        }))
+        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
     }
 
     /// What differs between a notification and what the script expects of it.

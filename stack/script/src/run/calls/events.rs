@@ -53,14 +53,8 @@ impl Kernel {
                 }
             }
             Role::Connection(handle) => {
-                let Connection {
-                    connected,
-                    eof,
-                    over,
-                    error,
-                    errors,
-                    ..
-                } = self.connections.get(&handle).cloned().unwrap_or_default();
+                let Connection { connected, eof, over, error, errors, .. } =
+                    self.connections.get(&handle).cloned().unwrap_or_default();
                 let mut ready = 0;
                 if self.stack.readable(handle) > 0 || eof || over || socket.shut_read {
                     ready |= IN;
@@ -109,11 +103,7 @@ impl Kernel {
             }
         }
         if count > 0 || self.waited(timeout, stage) {
-            return Ok(Progress::Done(Answer {
-                value: count,
-                errno: 0,
-                differs,
-            }));
+            return Ok(Progress::Done(Answer { value: count, errno: 0, differs }));
         }
         Ok(Progress::Blocked)
     }
@@ -161,14 +151,9 @@ impl Kernel {
             .map(number)
             .transpose()?
             .unwrap_or(0);
-        poller.watched.insert(
-            fd,
-            Watch {
-                events,
-                reported: None,
-                disabled: false,
-            },
-        );
+        poller
+            .watched
+            .insert(fd, Watch { events, reported: None, disabled: false });
         done(0)
     }
 

@@ -58,18 +58,11 @@ pub(crate) struct Answer {
 pub(crate) type Made = Result<Progress, CallError>;
 
 fn done(value: i64) -> Made {
-    Ok(Progress::Done(Answer {
-        value,
-        ..Answer::default()
-    }))
+    Ok(Progress::Done(Answer { value, ..Answer::default() }))
 }
 
 fn fail(errno: u32) -> Made {
-    Ok(Progress::Done(Answer {
-        value: -1,
-        errno,
-        differs: None,
-    }))
+    Ok(Progress::Done(Answer { value: -1, errno, differs: None }))
 }
 
 fn unsupported<T>(what: impl Into<String>) -> Result<T, CallError> {
@@ -258,10 +251,7 @@ impl Kernel {
 
     /// Makes a call, or goes on with it. `stage` is 0 at first, and the call's own afterwards.
     pub(crate) fn call(&mut self, call: &Call, stage: &mut u64) -> Made {
-        let arguments = Arguments {
-            list: &call.arguments,
-            call,
-        };
+        let arguments = Arguments { list: &call.arguments, call };
         match call.name.as_str() {
             "socket" => self.socket(&arguments),
             "bind" => self.bind(&arguments),
@@ -301,10 +291,7 @@ impl Kernel {
 
     /// TCP_INFO of a connection.
     fn info_of(&self, handle: Handle) -> Info<'_> {
-        Info {
-            handle: Some(handle),
-            ..self.info()
-        }
+        Info { handle: Some(handle), ..self.info() }
     }
 
     /// Remembers what TCP_INFO is made of, for a connection that ends.
@@ -374,9 +361,9 @@ pub(super) struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// The i-th argument.
     fn get(&self, i: usize) -> Result<&'a Expression, Misuse> {
-        self.list.get(i).ok_or_else(|| Misuse::TooFewArguments {
-            call: self.call.name.clone(),
-        })
+        self.list
+            .get(i)
+            .ok_or_else(|| Misuse::TooFewArguments { call: self.call.name.clone() })
     }
 
     /// The i-th argument as a number.

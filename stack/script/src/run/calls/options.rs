@@ -244,11 +244,7 @@ impl Kernel {
                 (expected != value).then(|| format!("the option's value is {value}, not {expected}"))
             }
         };
-        Ok(Progress::Done(Answer {
-            value: 0,
-            errno: 0,
-            differs,
-        }))
+        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
     }
 
     /// A receive buffer of an open connection as FreeBSD has it: whole segments.
@@ -329,11 +325,7 @@ impl Kernel {
         }
         let expected = number(arguments.get(2)?)?;
         let differs = (expected != value).then(|| format!("the value is {value}, not {expected}"));
-        Ok(Progress::Done(Answer {
-            value: 0,
-            errno: 0,
-            differs,
-        }))
+        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
     }
 }
 

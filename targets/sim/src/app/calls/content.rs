@@ -45,10 +45,7 @@ impl Known {
         if len >= HEAD {
             return Known::Number { call, attempt };
         }
-        Known::Part {
-            bits: u64::from(call) & mask(len),
-            len: len as u8,
-        }
+        Known::Part { bits: u64::from(call) & mask(len), len: len as u8 }
     }
 
     /// What is alike for all attempts, and for all calls whose messages are alike: it decides the reply's size.
@@ -83,10 +80,7 @@ impl Known {
             return Some(Known::Part { bits, len: len as u8 });
         }
         let number = word(message) ^ key;
-        Some(Known::Number {
-            call: u32::try_from(number >> 16).ok()?,
-            attempt: number as u16,
-        })
+        Some(Known::Number { call: u32::try_from(number >> 16).ok()?, attempt: number as u16 })
     }
 }
 

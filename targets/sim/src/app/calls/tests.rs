@@ -12,11 +12,9 @@ fn address(host: u8) -> SocketAddr {
 /// Hosts 0 and 1 call host 2 or 3, with these sizes each.
 fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> Ledger {
     let calls = |server| {
-        sizes.iter().map(move |size| Planned {
-            due: Duration::ZERO,
-            server,
-            size: *size,
-        })
+        sizes
+            .iter()
+            .map(move |size| Planned { due: Duration::ZERO, server, size: *size })
     };
     let count = sizes.len() as u32;
     Ledger::new(Plan {
@@ -28,16 +26,8 @@ fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> Ledger {
         connects_at_start: false,
         retry: None,
         callers: vec![
-            Caller {
-                host: 0,
-                address: address(0),
-                calls: 0..count,
-            },
-            Caller {
-                host: 1,
-                address: address(1),
-                calls: count..2 * count,
-            },
+            Caller { host: 0, address: address(0), calls: 0..count },
+            Caller { host: 1, address: address(1), calls: count..2 * count },
         ],
         servers: vec![(2, address(2)), (3, address(3))],
         calls: calls(0).chain(calls(1)).collect(),

@@ -86,13 +86,7 @@ impl Endpoint {
             return;
         };
         let before = streams.received();
-        streams.drive(&mut Around {
-            now,
-            stack,
-            connection: is_there.then_some(handle),
-            buffer,
-            budget,
-        });
+        streams.drive(&mut Around { now, stack, connection: is_there.then_some(handle), buffer, budget });
         if streams.received() > before {
             self.report.received_at = Some(now);
         }

@@ -20,19 +20,13 @@ impl Text {
     /// That of who opens the stream with this number, in a connection with this key.
     pub(super) fn with_head(key: u64, opener: Side, index: u64) -> Text {
         let number = index << 1 | opener as u64;
-        Text {
-            head: Some((number ^ key).to_le_bytes()),
-            place: place(number, key),
-        }
+        Text { head: Some((number ^ key).to_le_bytes()), place: place(number, key) }
     }
 
     /// That of the other end.
     pub(super) fn without_head(key: u64, opener: Side, index: u64) -> Text {
         let number = index << 1 | opener as u64;
-        Text {
-            head: None,
-            place: place(number, !key),
-        }
+        Text { head: None, place: place(number, !key) }
     }
 
     /// The stream whose first bytes these are, if there are so many.

@@ -359,11 +359,7 @@ impl Streams {
             };
             match around.stack.open_stream(around.now, connection, direction) {
                 Ok(Some(handle)) => {
-                    let known = Known {
-                        opener: self.side,
-                        index: self.opened,
-                        planned,
-                    };
+                    let known = Known { opener: self.side, index: self.opened, planned };
                     self.opened += 1;
                     self.enter(around.now, handle, Some(known), (Sending::Open, reading));
                     self.due.remove(&handle);
@@ -511,11 +507,7 @@ impl Streams {
         // One that was stopped at once may have nothing to send any more when it is handed over.
         let may_send = planned.back.is_some();
         let has_to = planned.back.is_some_and(|half| !half.is_stopped());
-        stream.known = Some(Known {
-            opener,
-            index,
-            planned,
-        });
+        stream.known = Some(Known { opener, index, planned });
         let sends = stream.sending != Sending::Never;
         if sends && !may_send || has_to && !sends {
             let is = if may_send {
@@ -561,11 +553,7 @@ impl Streams {
 
     /// Stops a stream of which it has read as much as it wants to.
     fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
-        let Some(Half {
-            fate: Fate::Stop { after, reason, .. },
-            ..
-        }) = stream.incoming(self.side)
-        else {
+        let Some(Half { fate: Fate::Stop { after, reason, .. }, .. }) = stream.incoming(self.side) else {
             return false;
         };
         if !stream.is_stoppable() || stream.received < after {

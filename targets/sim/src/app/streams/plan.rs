@@ -121,11 +121,7 @@ impl Agreed {
             })
             .collect()
         });
-        Agreed {
-            of,
-            concurrent: settings.concurrent,
-            key,
-        }
+        Agreed { of, concurrent: settings.concurrent, key }
     }
 
     /// The stream whose first bytes these are.
@@ -167,11 +163,7 @@ fn fate(settings: &Settings, (total, head): (u64, u64), rng: &mut Rng, reasons: 
     if rng.chance(settings.stop) {
         let waits = total > head && rng.chance(0.6);
         let after = rng.between(head, total - u64::from(waits));
-        return Fate::Stop {
-            after,
-            reason: reason(rng),
-            waits,
-        };
+        return Fate::Stop { after, reason: reason(rng), waits };
     }
     Fate::Whole
 }

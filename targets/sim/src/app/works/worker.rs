@@ -173,18 +173,8 @@ impl Worker {
         };
         let known = &mut self.shared.borrow_mut().ends[self.plan.side as usize];
         known.model = vec![0; self.lent()];
-        known.offer = Some(Offer {
-            pair: pair.number(),
-            first_packet,
-            memory: lent.remote(0),
-        });
-        self.ends = Some(Ends {
-            pair,
-            queue,
-            own,
-            lent,
-            first_packet,
-        });
+        known.offer = Some(Offer { pair: pair.number(), first_packet, memory: lent.remote(0) });
+        self.ends = Some(Ends { pair, queue, own, lent, first_packet });
         Ok(())
     }
 
@@ -290,10 +280,7 @@ impl Worker {
         let place = (id % depth) as usize * self.plan.works.place() as usize;
         let mut shared = self.shared.borrow_mut();
         let remote = shared.ends[self.plan.side.other() as usize].offer?.memory;
-        let remote = Remote {
-            at: remote.at + at as u64,
-            ..remote
-        };
+        let remote = Remote { at: remote.at + at as u64, ..remote };
         let (mut bytes, touched) = (Vec::new(), at..at + len);
         if matches!(kind, WorkKind::Send | WorkKind::Write) {
             bytes.resize(len, 0);
@@ -529,11 +516,7 @@ fn atomic(kind: WorkKind, remote: Remote, model: &mut [u8], rng: &mut Rng) -> (O
     } else {
         let hits = rng.chance(0.5);
         let compare = if hits { number } else { !number };
-        let operation = Operation::CompareSwap {
-            remote,
-            compare,
-            swap: value,
-        };
+        let operation = Operation::CompareSwap { remote, compare, swap: value };
         (operation, if hits { value } else { number })
     };
     model.copy_from_slice(&after.to_le_bytes());

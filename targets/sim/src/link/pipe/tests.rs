@@ -40,10 +40,7 @@ fn through(profile: &Profile, n: usize, gap: u64) -> (Vec<(u64, usize)>, Pipe) {
 #[test]
 fn delay_is_exact() {
     let (arrived, _) = through(
-        &Profile {
-            delay: Duration::from_nanos(70),
-            ..Profile::default()
-        },
+        &Profile { delay: Duration::from_nanos(70), ..Profile::default() },
         100,
         10,
     );
@@ -92,11 +89,7 @@ fn held_frames_are_overtaken() {
 #[test]
 fn copies_follow_at_once() {
     let (arrived, pipe) = through(
-        &Profile {
-            duplicate: 0.3,
-            delay: Duration::from_nanos(1),
-            ..Profile::default()
-        },
+        &Profile { duplicate: 0.3, delay: Duration::from_nanos(1), ..Profile::default() },
         10_000,
         10,
     );
@@ -114,10 +107,7 @@ fn copies_follow_at_once() {
 #[test]
 fn a_cut_loses_frames_in_flight_and_later_ones() {
     let mut pipe = Pipe::new(
-        &Profile {
-            delay: Duration::from_nanos(100),
-            ..Profile::default()
-        },
+        &Profile { delay: Duration::from_nanos(100), ..Profile::default() },
         1,
         "cut",
     );
@@ -147,10 +137,7 @@ fn a_further_rule_leaves_the_random_numbers_of_others_as_they_are() {
         lengths.dedup();
         lengths
     };
-    let alone = lengths(&Profile {
-        loss: 0.2,
-        ..Profile::default()
-    });
+    let alone = lengths(&Profile { loss: 0.2, ..Profile::default() });
     let beside = lengths(&Profile {
         loss: 0.2,
         corrupt: 0.3,
@@ -164,14 +151,7 @@ fn a_further_rule_leaves_the_random_numbers_of_others_as_they_are() {
 
 #[test]
 fn tuning_acts_from_then_on() {
-    let mut pipe = Pipe::new(
-        &Profile {
-            loss: 1.0,
-            ..Profile::default()
-        },
-        1,
-        "tune",
-    );
+    let mut pipe = Pipe::new(&Profile { loss: 1.0, ..Profile::default() }, 1, "tune");
     let mut lost = |_: Instant, _: &'static str, _: &Frame| {};
     pipe.push(at(0), plain(1), &mut lost);
     pipe.tune(at(1), &Profile::default(), &mut lost);
@@ -192,11 +172,7 @@ fn a_new_rate_holds_for_frames_that_wait() {
         (Some(4_000), [SECOND * 3 / 2, SECOND * 7 / 2]),
         (None, [SECOND / 2, SECOND / 2]),
     ] {
-        let line = |rate| Profile {
-            rate,
-            delay: Duration::from_nanos(7),
-            ..Profile::default()
-        };
+        let line = |rate| Profile { rate, delay: Duration::from_nanos(7), ..Profile::default() };
         let mut pipe = Pipe::new(&line(Some(8_000)), 1, "rate");
         let mut lost = |_: Instant, _: &'static str, _: &Frame| panic!("nothing is lost");
         pipe.push(at(0), plain(1_000), &mut lost);

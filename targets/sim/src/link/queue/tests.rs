@@ -12,10 +12,7 @@ const fn at(nanos: u64) -> Instant {
 }
 
 fn line(rate: u64) -> Profile {
-    Profile {
-        rate: Some(rate),
-        ..Profile::default()
-    }
+    Profile { rate: Some(rate), ..Profile::default() }
 }
 
 /// Sends frames at times, and returns what leaves and when, in order, and which were lost.
@@ -70,12 +67,7 @@ fn packet_v6(class: u8) -> Frame {
 }
 
 fn switch(priorities: u8, trim_to: Option<u64>, pool: Option<Arc<Pool>>) -> Port {
-    Port {
-        priorities,
-        trim_to,
-        pool,
-        ..Port::default()
-    }
+    Port { priorities, trim_to, pool, ..Port::default() }
 }
 
 #[test]
@@ -102,27 +94,18 @@ fn waiting_counts_the_frames_that_have_not_left() {
 #[test]
 fn a_busy_line_keeps_its_rate_exactly() {
     // 8 bits at 7 bit/s do not divide: 7,000 bytes take 8,000 s to the nanosecond.
-    let profile = Profile {
-        queue_packets: u64::MAX,
-        ..line(7)
-    };
+    let profile = Profile { queue_packets: u64::MAX, ..line(7) };
     let times = departures(&profile, &vec![(0, 1); 7000]);
     assert_eq!(times.last(), Some(&Some(8_000 * SECOND)));
 }
 
 #[test]
 fn the_tail_is_dropped_at_either_limit() {
-    let packets = Profile {
-        queue_packets: 2,
-        ..line(8000)
-    };
+    let packets = Profile { queue_packets: 2, ..line(8000) };
     let times = departures(&packets, &[(0, 1), (0, 1), (0, 1), (1_000_000, 1)]);
     assert_eq!(times, [Some(1_000_000), Some(2_000_000), None, Some(3_000_000)]);
 
-    let bytes = |queue_bytes| Profile {
-        queue_bytes,
-        ..line(8000)
-    };
+    let bytes = |queue_bytes| Profile { queue_bytes, ..line(8000) };
     let has_left = |profile: &Profile, sent: &[usize]| -> Vec<bool> {
         let sent: Vec<(u64, usize)> = sent.iter().map(|len| (0, *len)).collect();
         departures(profile, &sent).iter().map(Option::is_some).collect()
@@ -137,10 +120,7 @@ fn the_tail_is_dropped_at_either_limit() {
 
 #[test]
 fn marks_only_capable_packets_that_find_a_queue() {
-    let profile = Profile {
-        ecn_bytes: Some(1),
-        ..line(8000)
-    };
+    let profile = Profile { ecn_bytes: Some(1), ..line(8000) };
     let mut pipe = Pipe::new(&profile, 1, "queue");
     let marked = |bits: u8| {
         let mut frame = ipv4(17, b"x");
@@ -243,10 +223,7 @@ fn the_highest_priority_leaves_first_and_nothing_is_interrupted() {
 
 #[test]
 fn a_frame_is_marked_for_what_leaves_before_it() {
-    let profile = Profile {
-        ecn_bytes: Some(1500),
-        ..line(8000)
-    };
+    let profile = Profile { ecn_bytes: Some(1500), ..line(8000) };
     let mut pipe = Pipe::behind(switch(8, None, None), &profile, 1, "queue");
     let capable = |precedence: u8, len: usize| {
         let mut frame = packet(precedence, len);
@@ -328,10 +305,7 @@ fn ports_that_share_memory_have_it_together() {
 
 #[test]
 fn a_packet_that_finds_its_queue_full_is_cut_and_leaves_first() {
-    let profile = Profile {
-        queue_bytes: 3000,
-        ..line(8000)
-    };
+    let profile = Profile { queue_bytes: 3000, ..line(8000) };
     let mut pipe = Pipe::behind(switch(2, Some(100), None), &profile, 1, "queue");
     let sent = (0..5).map(|_| (0, packet(0, 1500))).collect();
     let (left, lost) = through(&mut pipe, sent);
@@ -357,15 +331,8 @@ fn a_packet_that_finds_its_queue_full_is_cut_and_leaves_first() {
 /// header is lost.
 #[test]
 fn what_has_no_room_as_a_header_goes_back_to_its_sender() {
-    let profile = Profile {
-        queue_bytes: 1600,
-        queue_packets: u64::MAX,
-        ..line(8_000_000)
-    };
-    let port = Port {
-        return_to_sender: true,
-        ..switch(2, Some(1600), None)
-    };
+    let profile = Profile { queue_bytes: 1600, queue_packets: u64::MAX, ..line(8_000_000) };
+    let port = Port { return_to_sender: true, ..switch(2, Some(1600), None) };
     let mut pipe = Pipe::behind(port, &profile, 1, "queue");
     let mut lost = 0;
     let mut push = |pipe: &mut Pipe, frame: Frame| {
@@ -393,10 +360,7 @@ fn what_has_no_room_as_a_header_goes_back_to_its_sender() {
 
 #[test]
 fn a_cut_packet_says_how_long_it_was_and_goes_on_with_the_highest_priority() {
-    let profile = Profile {
-        queue_bytes: 1000,
-        ..line(8000)
-    };
+    let profile = Profile { queue_bytes: 1000, ..line(8000) };
     let port = || Pipe::behind(switch(2, Some(64), None), &profile, 1, "queue");
     let (mut first, mut second) = (port(), port());
     let whole = packet(0, 900);
@@ -418,10 +382,7 @@ fn a_cut_packet_says_how_long_it_was_and_goes_on_with_the_highest_priority() {
 
 #[test]
 fn headers_that_find_no_room_are_lost() {
-    let profile = Profile {
-        queue_bytes: 300,
-        ..line(8000)
-    };
+    let profile = Profile { queue_bytes: 300, ..line(8000) };
     let mut pipe = Pipe::behind(switch(2, Some(100), None), &profile, 1, "queue");
     // One on the line; three headers; one more finds no room; a packet of the highest priority neither, and a short
     // one of the lowest, which is not cut, neither.

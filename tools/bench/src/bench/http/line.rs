@@ -120,11 +120,7 @@ impl Line {
             .handle()
             .spawn(move || send(rate, &stop))
             .map_err(io::Error::other)?;
-        Ok(CrossTraffic {
-            over,
-            thread: Some(thread),
-            _sink: sink,
-        })
+        Ok(CrossTraffic { over, thread: Some(thread), _sink: sink })
     }
 }
 

@@ -71,10 +71,7 @@ fn spawn(
     let host = line.host("server")?;
     let mut command = host.command(program).map_err(io::Error::other)?;
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-    Ok(Server {
-        child: command.spawn()?,
-        address,
-    })
+    Ok(Server { child: command.spawn()?, address })
 }
 
 impl Server {

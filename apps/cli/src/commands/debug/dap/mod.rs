@@ -66,10 +66,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             }
         }
     });
-    let mut requests = Requests {
-        incoming,
-        waiting: VecDeque::new(),
-    };
+    let mut requests = Requests { incoming, waiting: VecDeque::new() };
     let mut adapter = Adapter::new(args);
     let mut out = stdout().lock();
     let failed = |error: io::Error| Exit::environment(format!("standard output: {error}"));

@@ -27,10 +27,7 @@ struct Seen {
 
 impl Bridge {
     pub(super) fn new(feed: Feed) -> Bridge {
-        Bridge {
-            feed,
-            state: Mutex::default(),
-        }
+        Bridge { feed, state: Mutex::default() }
     }
 
     /// How many requests a setup's proxy has had.
@@ -112,12 +109,8 @@ impl Seen {
     fn started(&mut self, candidate: &Description, known: &str) {
         if !self.is_ranked {
             let (name, why) = (candidate.to_string(), vec!["no policy: as listed".to_owned()]);
-            self.candidates.push(Candidate {
-                name,
-                score: None,
-                why,
-                chosen: false,
-            });
+            self.candidates
+                .push(Candidate { name, score: None, why, chosen: false });
         }
         let memory = if known == "unknown" {
             String::new()
@@ -155,13 +148,7 @@ impl Seen {
 
 /// What a policy states of a candidate.
 fn candidate(ranked: &Ranked) -> Candidate {
-    let Ranked {
-        transport,
-        interface,
-        family,
-        class,
-        score,
-    } = ranked;
+    let Ranked { transport, interface, family, class, score } = ranked;
     let over = if interface.is_empty() {
         String::new()
     } else {

@@ -67,12 +67,7 @@ impl<'p> Client<'p> {
     ) -> Result<Client<'p>, Exit> {
         require_client()?;
         let Some(command) = command(|program| place.on_client(program))? else {
-            return Ok(Client {
-                place,
-                bridge,
-                browser: None,
-                stop,
-            });
+            return Ok(Client { place, bridge, browser: None, stop });
         };
         let browser = Browser::launch(command, &Options::default());
         Ok(Client {
@@ -119,12 +114,7 @@ impl<'p> Client<'p> {
                 .stderr(Stdio::piped())
                 .spawn()
                 .map_err(|error| error.to_string())?;
-            return Ok(Running {
-                setup,
-                mib,
-                before,
-                begun: Begun::Curl(child, Instant::now()),
-            });
+            return Ok(Running { setup, mib, before, begun: Begun::Curl(child, Instant::now()) });
         };
         let begin = |browser: &mut Browser| {
             browser.turn_to(proxy)?;
@@ -135,12 +125,7 @@ impl<'p> Client<'p> {
         };
         let begun: Result<_, hawser_dashboard::browser::BrowserError> = begin(browser);
         let (before, transfer) = begun.map_err(|error| error.to_string())?;
-        Ok(Running {
-            setup,
-            mib,
-            before,
-            begun: Begun::Browser(transfer),
-        })
+        Ok(Running { setup, mib, before, begun: Begun::Browser(transfer) })
     }
 
     /// Waits for a download's end.
@@ -187,10 +172,7 @@ impl<'p> Client<'p> {
             (Begun::Browser(_), None) => return Err("the browser has gone".to_owned()),
         };
         let transport = self.bridge.won_after(running.setup, running.before);
-        Ok(Done {
-            transport: transport.unwrap_or_else(|| "?".to_owned()),
-            seconds,
-        })
+        Ok(Done { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })
     }
 
     /// Both.

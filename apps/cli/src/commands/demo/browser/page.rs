@@ -97,15 +97,8 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
 
 /// What the page is about; with the proxies that a browser outside of the lab can take part by.
 pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
-    let path = |(id, name): (&str, &str)| Path {
-        id: id.into(),
-        name: name.into(),
-        mbit_per_second: RATE,
-    };
-    let setup = |setup: &Setup| FeedSetup {
-        id: setup.id.into(),
-        name: setup.name.into(),
-    };
+    let path = |(id, name): (&str, &str)| Path { id: id.into(), name: name.into(), mbit_per_second: RATE };
+    let setup = |setup: &Setup| FeedSetup { id: setup.id.into(), name: setup.name.into() };
     let hint = |(setup, port): (&Setup, &SocketAddr)| format!("{}: socks5://{port}", setup.name);
     let hints = (!ports.is_empty()).then(|| format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
     Plan {

@@ -44,10 +44,7 @@ pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
         .build();
     let runtime = runtime.map_err(Exit::environment)?;
     runtime.spawn(page.serve(std::future::pending()));
-    let options = Options {
-        size: SIZE,
-        ..Options::default()
-    };
+    let options = Options { size: SIZE, ..Options::default() };
     let shown = |command| -> Result<Vec<u8>, BrowserError> {
         let mut browser = Browser::launch(command, &options)?;
         browser.navigate(&url)?;

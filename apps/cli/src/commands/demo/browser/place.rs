@@ -125,11 +125,8 @@ impl Place {
         let selectors: Result<Vec<Selector>, _> = blocked.iter().map(|one| one.parse::<Selector>()).collect();
         let block = Some(selectors.map_err(|error| error.to_string())?);
         for link in self.lab.links() {
-            link.set_both(&Rules {
-                block: block.clone(),
-                ..Rules::default()
-            })
-            .map_err(failed)?;
+            link.set_both(&Rules { block: block.clone(), ..Rules::default() })
+                .map_err(failed)?;
         }
         Ok(())
     }
@@ -234,10 +231,7 @@ fn proxies(
         let settings = Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port))],
             choice: setup.choice(access)?,
-            limits: Limits {
-                drain: Duration::ZERO,
-                ..Limits::default()
-            },
+            limits: Limits { drain: Duration::ZERO, ..Limits::default() },
             observer: Some(Arc::new(move |event| bridge.on(number, &event))),
             ..Settings::default()
         };

@@ -103,13 +103,7 @@ fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
         println!("{by} downloads through the proxy, over two paths of {RATE} Mbit/s each:");
         println!();
     }
-    let mut story = Story {
-        place,
-        feed,
-        client,
-        rows: Vec::new(),
-        as_json: args.json,
-    };
+    let mut story = Story { place, feed, client, rows: Vec::new(), as_json: args.json };
     story.play(&sizes, if every_setup { &SETUPS[1..] } else { MIXED })?;
     if let Some(file) = &args.picture {
         // The policy's ranking is to be seen, and SCTP at work.

@@ -147,11 +147,7 @@ impl Streamed {
             _ => return,
         };
         stack.release(handle);
-        if let Some(Stream {
-            whose: Whose::Call(Some(call)),
-            ..
-        }) = self.streams.remove(&handle)
-        {
+        if let Some(Stream { whose: Whose::Call(Some(call)), .. }) = self.streams.remove(&handle) {
             self.news.push(News::Failed(call, why));
         }
     }
