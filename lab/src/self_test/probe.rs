@@ -31,8 +31,8 @@ const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
 const PACE: Duration = Duration::from_micros(500);
 /// How often a counter is read that is about to change.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// Slices of a measurement of rate.
-const SLICES: u32 = 12;
+/// The intervals between the readings of a measurement of rate.
+const INTERVALS: u32 = 12;
 /// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
 /// kernel counts as its own.
 const SEND_QUEUE: usize = 4 << 20;
@@ -161,8 +161,8 @@ fn at(values: &[f64], share: f64) -> f64 {
     sorted.get(place as usize).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Bits per second of frames that come through a line which is offered a fifth more than it has, so
-/// that a queue bridges the sender's pauses; the median of slices, since it does not bridge all.
+/// Measures the bits per second of frames that come through a line. The line is offered a fifth more than it
+/// has, so that a queue bridges the sender's pauses.
 pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
     // A sender's queue that the system limits is smaller than asked for.
@@ -176,19 +176,40 @@ pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Resul
         scope.spawn(|| pair.send(FULL, rate * 1.2, &|_| !over.load(Ordering::Relaxed)));
         // What comes first may be a burst.
         std::thread::sleep(delay + length / 4);
-        let slice = length * 3 / 4 / SLICES;
+        let slice = length * 3 / 4 / INTERVALS;
         let mut edge = || arrivals.edge().inspect(|_| std::thread::sleep(slice));
-        let edges = (0..=SLICES).map(|_| edge()).collect::<Result<Vec<_>, _>>();
+        let edges = (0..=INTERVALS).map(|_| edge()).collect::<Result<Vec<_>, _>>();
         over.store(true, Ordering::Relaxed);
         edges
     })?;
-    let slices = edges.windows(2).map(|edges| {
-        let ((before, start), (after, end)) = (edges[0], edges[1]);
-        (after - before) as f64 * 8.0 / (end.nanos_since(start).max(1) as f64 / 1e9)
-    });
-    let mut rates: Vec<f64> = slices.collect();
-    rates.sort_by(f64::total_cmp);
-    Ok(rates[rates.len() / 2])
+    let start = edges.first().map_or(hawser_time::Instant::ORIGIN, |edge| edge.1);
+    let readings: Vec<Reading> = edges
+        .iter()
+        .map(|(bytes, at)| Reading { bits: *bytes as f64 * 8.0, seconds: at.nanos_since(start) as f64 / 1e9 })
+        .collect();
+    Ok(slope(&readings, rate))
+}
+
+/// The bits that had come at a time.
+#[derive(Clone, Copy)]
+struct Reading {
+    bits: f64,
+    seconds: f64,
+}
+
+/// Returns the bits per second between the least late reading of each half. A machine with other work delivers
+/// frames late and then catches up, so that readings lie below the line's own progress and never above it.
+/// `expected` is the rate against which lateness is compared; another rate gives its own slope all the same.
+fn slope(readings: &[Reading], expected: f64) -> f64 {
+    let early = |half: &[Reading]| {
+        let ahead = |reading: &Reading| reading.bits - expected * reading.seconds;
+        half.iter().copied().max_by(|a, b| ahead(a).total_cmp(&ahead(b)))
+    };
+    let (first, second) = readings.split_at(readings.len() / 2);
+    match (early(first), early(second)) {
+        (Some(from), Some(to)) => (to.bits - from.bits) / (to.seconds - from.seconds),
+        _ => 0.0,
+    }
 }
 
 /// The share of so many datagrams that a link loses by its rule.
@@ -234,4 +255,36 @@ pub(super) fn stream(lab: &Lab, seconds: f64) -> Result<(f64, f64), LabError> {
     let frames = after.sent - before.sent + overrun;
     let bits = (after.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
     Ok((bits / elapsed, overrun as f64 / frames.max(1) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readings every 20 ms of a line with `rate`, each late by what `late` gives for its number, in seconds.
+    fn readings(rate: f64, late: impl Fn(usize) -> f64) -> Vec<Reading> {
+        let reading = |n: usize| {
+            let seconds = n as f64 * 0.02;
+            Reading { bits: rate * (seconds - late(n)).max(0.0), seconds }
+        };
+        (0..=INTERVALS as usize).map(reading).collect()
+    }
+
+    #[test]
+    fn a_rate_is_found_while_the_machine_is_late_and_catches_up() {
+        // The first readings are 15 ms late: from the first to the last, the rate would be 1.067 Gbit/s.
+        let found = slope(&readings(1e9, |n| if n < 3 { 0.015 } else { 0.0 }), 1e9);
+        assert!((found / 1e9 - 1.0).abs() < 1e-6, "{found}");
+        // Every second reading is late by another time.
+        let found = slope(&readings(1e9, |n| (n % 2) as f64 * n as f64 * 1e-3), 1e9);
+        assert!((found / 1e9 - 1.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn another_rate_than_the_expected_one_shows() {
+        for share in [0.9, 0.95, 1.05, 1.1] {
+            let found = slope(&readings(share * 1e9, |_| 0.0), 1e9);
+            assert!((found / 1e9 - share).abs() < 1e-6, "{found}");
+        }
+    }
 }
