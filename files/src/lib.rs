@@ -5,7 +5,6 @@
 //! files that are named in files use [`named`].
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};

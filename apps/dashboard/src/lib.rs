@@ -39,7 +39,6 @@
 //! another origin. What a feed keeps is bounded, and so are readers that do not read: they are given the
 //! whole state anew.
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod browser;

@@ -14,7 +14,6 @@
 //! * [`serve`], [`GatewayConfig`], [`Clients`], [`Limits`], [`Event`]: the far end
 //! * [`destination`]: who may be reached, as a pure function
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod clients;

@@ -17,7 +17,6 @@
 //! when there is no error.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod aggregate;
 mod attach;

@@ -16,7 +16,6 @@
 //! would give; nothing is allocated per event; no clock, no randomness, no I/O.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod bits;
 mod build;

@@ -9,7 +9,6 @@
 //! ([`hawser::lab::enter_user_namespace`]), or be root.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod bare;
 mod content;

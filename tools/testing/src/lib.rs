@@ -21,7 +21,6 @@
 //! }
 //! ```
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod checksum;
