@@ -83,6 +83,7 @@ enum State {
     Fresh,
     /// Being opened by its attempts, or about to be opened by the next candidate.
     Trying,
+    /// Joined to the session as this carrier.
     Up { carrier: CarrierId },
     /// To be tried again at `until`.
     Resting { until: Instant },

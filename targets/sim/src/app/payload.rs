@@ -53,7 +53,10 @@ pub struct Count {
 
 /// The data that one end sends, and the check of the data that arrives.
 pub(super) enum Payload {
-    Stream { outgoing: stream::Outgoing, incoming: stream::Incoming },
+    Stream {
+        outgoing: stream::Outgoing,
+        incoming: stream::Incoming,
+    },
     Whole {
         outgoing: whole::Outgoing,
         incoming: whole::Incoming,
